@@ -1,0 +1,24 @@
+//! A member of the lock cluster: as a library to embed in any tokio program, and as a program of its own.
+//!
+//! The pure rules live in `lock-core`. This crate gives them three legs:
+//!
+//! * [`raft`] makes every node apply the same commands in the same order, and keeps them on disk. The consensus
+//!   library is used there and nowhere else.
+//! * [`service`] is what turns requests into commands and commands into answers: the leader's batch, cluster
+//!   time, expiry, waiters, the event feed. It is generic over the runtime, so that the very same code runs in
+//!   a deterministic simulation.
+//! * `http` parses and answers; it decides nothing.
+//!
+//! [`Node`] ties them together: `Node::start(config).await?`, and `node.shutdown().await` at the end.
+
+pub mod config;
+pub mod faults;
+pub mod node;
+pub mod raft;
+pub mod service;
+
+pub use config::{ConfigError, Member, NodeConfig, Secret};
+pub use faults::{AfterCommit, Cut, NodeFaults};
+pub use node::Node;
+pub use raft::{ServiceRt, Tokio};
+pub use service::{LockService, ServiceError};

@@ -1,0 +1,5 @@
+//! (essay follows)
+
+mod runtime;
+
+pub use runtime::{ServiceRt, Tokio};
