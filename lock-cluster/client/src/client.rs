@@ -1,0 +1,289 @@
+//! The client itself: one session at a time, and acquires through it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use reqwest::{Method, StatusCode};
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout, timeout_at};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use uuid::Uuid;
+
+use crate::config::ClientConfig;
+use crate::error::LockError;
+use crate::grant::{Claim, Grant};
+use crate::keep_alive;
+use crate::session::{KeepAlivePause, Session};
+use crate::transport::{Answer, Call, Transport, Try};
+use crate::wire;
+
+/// How long past its wait an acquire goes on asking for an answer: two elections of a busy cluster.
+const PATIENCE: Duration = Duration::from_secs(4);
+/// How much longer than the wait one answer may take on its way.
+const ANSWER_WITHIN: Duration = Duration::from_millis(2_500);
+/// How long one try to open a session may take.
+const OPEN_TRY: Duration = Duration::from_millis(1_500);
+/// How long [`LockClient::close`] waits for releases that are under way.
+const CLOSE_WITHIN: Duration = Duration::from_secs(3);
+
+/// A client of the lock cluster; clones share one session.
+///
+/// When the last clone and the last [`Grant`] are gone, the session is closed in the background.
+#[derive(Clone, Debug)]
+pub struct LockClient {
+    inner: Arc<Inner>,
+}
+
+/// What clones, grants and their clean-up share.
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) transport: Arc<Transport>,
+    ttl: Duration,
+    label: String,
+    current: Mutex<Option<Arc<Session>>>,
+    /// Held while a session is being opened, so that a thousand first acquires open one.
+    opening: tokio::sync::Mutex<()>,
+    closing: CancellationToken,
+    tasks: TaskTracker,
+    /// A grant may be dropped where no runtime is entered; its release still needs one.
+    runtime: Handle,
+}
+
+impl LockClient {
+    /// A client of the cluster at `config.urls`. Nothing is sent yet: the session opens with the first acquire,
+    /// so that a process can start before its lock cluster does.
+    ///
+    /// # Errors
+    /// [`LockError::Invalid`] if there is no URL, or one that cannot be read.
+    pub async fn connect(config: ClientConfig) -> Result<Self, LockError> {
+        let transport = Arc::new(Transport::new(&config.urls, config.token)?);
+        let inner = Inner {
+            transport,
+            ttl: config.ttl,
+            label: config.label,
+            current: Mutex::default(),
+            opening: tokio::sync::Mutex::default(),
+            closing: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            runtime: Handle::current(),
+        };
+        Ok(Self {
+            inner: Arc::new(inner),
+        })
+    }
+
+    /// Holds all of `names` or none, waiting at most `wait` for them (none at all if it is zero).
+    ///
+    /// The answer can take a few seconds more than the wait while the cluster has no leader. A dropped future
+    /// gives its place back in the background.
+    ///
+    /// # Errors
+    /// [`LockError::Held`] or [`LockError::WaitTimeout`] if somebody else holds; [`LockError::Unavailable`] if the
+    /// cluster could not be asked; [`LockError::Invalid`] if it refuses the names or the wait.
+    pub async fn acquire(&self, names: &[String], wait: Duration) -> Result<Grant, LockError> {
+        let begun = Instant::now();
+        let deadline = begun + wait + PATIENCE;
+        loop {
+            let mut claim = self.inner.claim(deadline).await?;
+            let remaining = || wait.saturating_sub(begun.elapsed());
+            match self.inner.acquire(&mut claim, names, remaining, deadline).await? {
+                Acquired::Granted(granted) if !claim.session.is_lost() => {
+                    return Ok(Grant::new(claim, granted.fencing_token, granted.names));
+                }
+                // The attempt is over in the cluster without our doing: its session ended, or a node took a
+                // reset connection for a client that had gone. Whatever there was is gone: a new attempt, at
+                // the end of the queue, for what is left of the wait.
+                Acquired::Granted(_) | Acquired::Over => {}
+                Acquired::NotInTime if wait.is_zero() => return Err(LockError::Held),
+                Acquired::NotInTime => return Err(LockError::WaitTimeout),
+            }
+        }
+    }
+
+    /// The session that acquires use now, if one is open.
+    pub fn session_id(&self) -> Option<Uuid> {
+        self.inner
+            .current()
+            .filter(|session| !session.is_lost())
+            .map(|session| session.id)
+    }
+
+    /// Stops keeping the session alive for as long as the returned value lives; `None` if no session is open.
+    pub fn pause_keep_alive(&self) -> Option<KeepAlivePause> {
+        self.inner.current().map(|session| session.pause())
+    }
+
+    /// Closes the session, which frees everything it holds, and waits (for a bounded time) until that is done.
+    /// Later acquires are [`LockError::Unavailable`].
+    pub async fn close(&self) {
+        self.inner.closing.cancel();
+        self.inner.tasks.close();
+        if timeout(CLOSE_WITHIN, self.inner.tasks.wait()).await.is_err() {
+            tracing::warn!("lock releases were left to the end of their session");
+        }
+    }
+}
+
+/// What an acquire was answered.
+enum Acquired {
+    Granted(wire::Granted),
+    NotInTime,
+    Over,
+}
+
+impl Inner {
+    pub(crate) fn spawn<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> JoinHandle<T> {
+        self.tasks.spawn_on(work, &self.runtime)
+    }
+
+    fn current(&self) -> Option<Arc<Session>> {
+        self.current
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// A number in a session that lives, opening one if need be.
+    async fn claim(self: &Arc<Self>, deadline: Instant) -> Result<Claim, LockError> {
+        loop {
+            if self.closing.is_cancelled() {
+                return Err(LockError::unavailable("the lock client is closed"));
+            }
+            if let Some(claim) = self.try_claim() {
+                return Ok(claim);
+            }
+            let late = |_| LockError::unavailable("no session could be opened in time");
+            let opening = timeout_at(deadline, self.opening.lock()).await.map_err(late)?;
+            if let Some(claim) = self.try_claim() {
+                return Ok(claim);
+            }
+            // Opened by a task of its own: if this future is dropped, the session still finds its keeper.
+            let opened = self.spawn(open_session(self.clone(), deadline)).await;
+            opened.unwrap_or_else(|stopped| Err(LockError::unavailable(stopped.to_string())))?;
+            drop(opening);
+        }
+    }
+
+    fn try_claim(self: &Arc<Self>) -> Option<Claim> {
+        let session = self.current()?;
+        let acquire_id = session.begin()?;
+        Some(Claim::new(self.clone(), session, acquire_id))
+    }
+
+    /// Asks with one number until there is an answer, or none by the deadline.
+    async fn acquire(
+        &self,
+        claim: &mut Claim,
+        names: &[String],
+        remaining: impl Fn() -> Duration,
+        deadline: Instant,
+    ) -> Result<Acquired, LockError> {
+        let session = claim.session.clone();
+        let path = format!("/v1/sessions/{}/acquisitions", session.id);
+        let call = Call {
+            method: Method::POST,
+            path: &path,
+            deadline,
+        };
+        let acquire_id = claim.acquire_id;
+        let make = || {
+            let wait = remaining();
+            let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+            let body = serde_json::json!(wire::Acquire {
+                acquire_id,
+                names,
+                wait_ms
+            });
+            Try {
+                body: Some(body),
+                timeout: wait + ANSWER_WITHIN,
+            }
+        };
+        claim.sent = true;
+        let answer = tokio::select! {
+            answer = self.transport.ask(call, make) => answer?,
+            // Hears of it by its own clock, also while no node answers.
+            () = session.lost() => return Ok(Acquired::Over),
+        };
+        self.understand(claim, &answer)
+    }
+
+    fn understand(&self, claim: &mut Claim, answer: &Answer) -> Result<Acquired, LockError> {
+        match (answer.status, answer.problem().slug()) {
+            (StatusCode::CREATED | StatusCode::OK, _) => Ok(Acquired::Granted(answer.json()?)),
+            (StatusCode::CONFLICT, "lock-held") | (StatusCode::SERVICE_UNAVAILABLE, "lock-wait-timeout") => {
+                claim.settle();
+                Ok(Acquired::NotInTime)
+            }
+            (StatusCode::CONFLICT, "already-released") => {
+                claim.settle();
+                Ok(Acquired::Over)
+            }
+            (StatusCode::GONE, _) => {
+                claim.session.lose();
+                Ok(Acquired::Over)
+            }
+            _ => {
+                // Refused before it entered the log: nothing of it can be left.
+                claim.settle();
+                Err(answer.refusal())
+            }
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // The keep-alive task owns no `Inner`: it hears of the end here, and closes the session.
+        self.closing.cancel();
+    }
+}
+
+/// Opens a session, makes it the current one and gives it its keeper.
+async fn open_session(inner: Arc<Inner>, deadline: Instant) -> Result<(), LockError> {
+    let id = Uuid::now_v7();
+    let path = format!("/v1/sessions/{id}");
+    let ttl_ms = u64::try_from(inner.ttl.as_millis()).unwrap_or(u64::MAX);
+    let body = serde_json::json!(wire::OpenSession {
+        ttl_ms,
+        label: &inner.label
+    });
+    // Before the first try, whichever of them opens it: opening again does not renew.
+    let sent = Instant::now();
+    let call = Call {
+        method: Method::PUT,
+        path: &path,
+        deadline,
+    };
+    let answer = inner
+        .transport
+        .ask(call, || Try {
+            body: Some(body.clone()),
+            timeout: OPEN_TRY,
+        })
+        .await?;
+    if !answer.status.is_success() {
+        return Err(answer.refusal());
+    }
+    let ttl = Duration::from_millis(answer.json::<wire::SessionTtl>()?.ttl_ms);
+    let session = Arc::new(Session::new(id, ttl, sent));
+    inner.spawn(keep_alive::run(
+        session.clone(),
+        inner.transport.clone(),
+        inner.closing.clone(),
+    ));
+    let before = inner
+        .current
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .replace(session);
+    if let Some(before) = before {
+        before.retire();
+    }
+    Ok(())
+}

@@ -1,0 +1,218 @@
+//! Looking at the cluster without a session: what tools need.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use reqwest::{Method, StatusCode};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::config::ClientConfig;
+use crate::error::LockError;
+use crate::events::EventFeed;
+use crate::transport::{Answer, Call, Transport, Try};
+use crate::wire::{self, ClusterStatus, Lock, LockList};
+
+/// A question to the cluster is asked again for this long.
+const ASK_WITHIN: Duration = Duration::from_secs(8);
+/// A question to one node is given up after this.
+const TRY: Duration = Duration::from_secs(2);
+
+/// Questions and administrative calls, for tools and dashboards.
+#[derive(Debug)]
+pub struct ClusterClient {
+    transport: Transport,
+}
+
+impl ClusterClient {
+    /// A client of the cluster at `config.urls`; the TTL and the label do not matter here.
+    ///
+    /// # Errors
+    /// [`LockError::Invalid`] if there is no URL, or one that cannot be read.
+    pub fn new(config: ClientConfig) -> Result<Self, LockError> {
+        Ok(Self {
+            transport: Transport::new(&config.urls, config.token)?,
+        })
+    }
+
+    /// The nodes this client was told of.
+    pub fn urls(&self) -> &[String] {
+        self.transport.nodes()
+    }
+
+    /// What one node says about itself and the cluster.
+    ///
+    /// # Errors
+    /// [`LockError::Unavailable`] if it does not answer.
+    pub async fn status_of(&self, url: &str) -> Result<ClusterStatus, LockError> {
+        let request = self
+            .transport
+            .request(Method::GET, &format!("{url}/v1/cluster"))
+            .timeout(TRY);
+        let broken = |error: reqwest::Error| LockError::unavailable(format!("{url}: {error}"));
+        let response = request.send().await.map_err(broken)?;
+        let status = response.status();
+        let answer = Answer {
+            status,
+            body: response.bytes().await.map_err(broken)?.into(),
+        };
+        if status.is_success() {
+            answer.json()
+        } else {
+            Err(answer.refusal())
+        }
+    }
+
+    /// The locks that are held or waited for, by name.
+    ///
+    /// # Errors
+    /// [`LockError::Unavailable`] if no leader answers in time.
+    pub async fn locks(&self, prefix: &str, limit: usize) -> Result<LockList, LockError> {
+        let path = format!("/v1/locks?prefix={}&limit={limit}", encode(prefix));
+        self.ask(Method::GET, &path, None).await?.json()
+    }
+
+    /// One lock, or `None` if nobody holds or wants it.
+    ///
+    /// # Errors
+    /// [`LockError::Unavailable`] if no leader answers in time.
+    pub async fn lock(&self, name: &str) -> Result<Option<Lock>, LockError> {
+        match self
+            .ask(Method::GET, &format!("/v1/locks/{}", segment(name)?), None)
+            .await
+        {
+            Ok(answer) => answer.json().map(Some),
+            Err(LockError::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Takes the lock away from the holder with this token, and from nobody else.
+    ///
+    /// # Errors
+    /// [`LockError::Invalid`] if another token, or nobody, holds it, or if the caller is no administrator.
+    pub async fn break_lock(&self, name: &str, fencing_token: u64) -> Result<Value, LockError> {
+        let path = format!("/v1/locks/{}/break", segment(name)?);
+        self.change(
+            Method::POST,
+            &path,
+            Some(serde_json::json!(wire::Break { fencing_token })),
+        )
+        .await
+    }
+
+    /// Adds a member to the cluster.
+    ///
+    /// # Errors
+    /// As the cluster refuses it.
+    pub async fn add_member(&self, member: &wire::AddMember) -> Result<Value, LockError> {
+        self.change(
+            Method::POST,
+            "/v1/cluster/members",
+            Some(serde_json::json!(member)),
+        )
+        .await
+    }
+
+    /// Removes a member from the cluster.
+    ///
+    /// # Errors
+    /// As the cluster refuses it.
+    pub async fn remove_member(&self, id: u64) -> Result<Value, LockError> {
+        self.change(Method::DELETE, &format!("/v1/cluster/members/{id}"), None)
+            .await
+    }
+
+    /// Events of the cluster from a log index on, or from now on; read from any node that answers.
+    ///
+    /// # Errors
+    /// [`LockError::Unavailable`] if no node answers.
+    pub async fn events(&self, from: Option<u64>) -> Result<EventFeed, LockError> {
+        let query = from.map(|from| format!("?from={from}")).unwrap_or_default();
+        let mut last = LockError::unavailable("no node was asked");
+        for node in self.transport.nodes() {
+            match self
+                .transport
+                .request(Method::GET, &format!("{node}/v1/events{query}"))
+                .send()
+                .await
+            {
+                Ok(response) if response.status().is_success() => return Ok(EventFeed::new(response)),
+                Ok(response) => {
+                    let status = response.status();
+                    let body = response.bytes().await.map(Into::into).unwrap_or_default();
+                    last = Answer { status, body }.refusal();
+                }
+                Err(error) => last = LockError::unavailable(format!("{node}: {error}")),
+            }
+        }
+        Err(last)
+    }
+
+    async fn change(&self, method: Method, path: &str, body: Option<Value>) -> Result<Value, LockError> {
+        let answer = self.ask(method, path, body).await?;
+        if answer.status == StatusCode::NO_CONTENT {
+            Ok(Value::Null)
+        } else {
+            answer.json()
+        }
+    }
+
+    async fn ask(&self, method: Method, path: &str, body: Option<Value>) -> Result<Answer, LockError> {
+        let call = Call {
+            method,
+            path,
+            deadline: Instant::now() + ASK_WITHIN,
+        };
+        let answer = self
+            .transport
+            .ask(call, || Try {
+                body: body.clone(),
+                timeout: TRY,
+            })
+            .await?;
+        if answer.status.is_success() {
+            Ok(answer)
+        } else {
+            Err(answer.refusal())
+        }
+    }
+}
+
+/// A lock name as one path segment: everything but letters, digits, `-`, `_` and `~` is percent-encoded, so that
+/// `/` and spaces arrive literally.
+fn segment(name: &str) -> Result<String, LockError> {
+    // URL libraries resolve these two, encoded or not, before anything is sent.
+    if name == "." || name == ".." {
+        return Err(LockError::invalid(
+            "unaddressable",
+            format!("no URL can name the lock {name:?}; list it by prefix"),
+        ));
+    }
+    Ok(encode(name))
+}
+
+fn encode(text: &str) -> String {
+    text.bytes()
+        .fold(String::with_capacity(text.len()), |mut encoded, byte| {
+            if byte.is_ascii_alphanumeric() || b"-_~.".contains(&byte) {
+                encoded.push(char::from(byte));
+            } else {
+                // Writing to a String cannot fail.
+                let _ = write!(encoded, "%{byte:02X}");
+            }
+            encoded
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_one_literal_path_segment() {
+        assert_eq!(segment("event/1 ä").unwrap(), "event%2F1%20%C3%A4");
+        assert_eq!(segment("a/../b").unwrap(), "a%2F..%2Fb");
+        assert!(segment("..").is_err());
+    }
+}

@@ -1,0 +1,186 @@
+//! What an attempt leaves in the cluster, and the promise that it is cleared away.
+//!
+//! A [`Claim`] exists from before the first request of an acquire is sent. Whatever happens to the future that
+//! owns it (an answer, an error, a drop at any await), the claim is either *settled*, because the cluster has said
+//! that nothing is left, or given back by a task that asks until the cluster says so or the session is over.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use reqwest::{Method, StatusCode};
+
+use crate::client::Inner;
+use crate::error::LockError;
+use crate::session::{KeepAlivePause, Session};
+use crate::transport::{Call, Try};
+
+/// How long one try of a release may take. Short: it is asked again, and the next in the queue is waiting.
+const RELEASE_TRY: std::time::Duration = std::time::Duration::from_millis(1_500);
+
+/// One attempt of a session: its number, and the duty to leave nothing of it behind.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    pub(crate) client: Arc<Inner>,
+    pub(crate) session: Arc<Session>,
+    pub(crate) acquire_id: u64,
+    /// Whether the cluster may know of the attempt.
+    pub(crate) sent: bool,
+    settled: bool,
+}
+
+impl Claim {
+    pub(crate) fn new(client: Arc<Inner>, session: Arc<Session>, acquire_id: u64) -> Self {
+        Self {
+            client,
+            session,
+            acquire_id,
+            sent: false,
+            settled: false,
+        }
+    }
+
+    pub(crate) fn path(&self) -> String {
+        format!(
+            "/v1/sessions/{}/acquisitions/{}",
+            self.session.id, self.acquire_id
+        )
+    }
+
+    /// The cluster has said that nothing is left of this attempt.
+    pub(crate) fn settle(&mut self) {
+        if !self.settled {
+            self.settled = true;
+            self.session.finish(self.acquire_id);
+        }
+    }
+
+    /// Gives it back; dropping the returned future does not stop that.
+    fn give_back(&mut self) -> impl Future<Output = Result<(), LockError>> + use<> {
+        self.settled = true;
+        let task = self.client.spawn(give_back(
+            self.client.clone(),
+            self.session.clone(),
+            self.acquire_id,
+            self.path(),
+        ));
+        async move {
+            task.await.unwrap_or_else(|stopped| {
+                Err(LockError::unavailable(format!("the release stopped: {stopped}")))
+            })
+        }
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        if !self.settled && self.sent {
+            drop(self.give_back());
+        } else {
+            self.settle();
+        }
+    }
+}
+
+/// Asks for the release until the cluster has taken it, or until the session, and all it held, is over.
+async fn give_back(
+    client: Arc<Inner>,
+    session: Arc<Session>,
+    acquire_id: u64,
+    path: String,
+) -> Result<(), LockError> {
+    let answer = loop {
+        // The session's deadline moves on while this asks; each round asks until the one that is known.
+        let deadline = session.deadline();
+        let call = Call {
+            method: Method::DELETE,
+            path: &path,
+            deadline,
+        };
+        let answer = tokio::select! {
+            answer = client.transport.ask(call, || Try { body: None, timeout: RELEASE_TRY }) => answer,
+            () = session.lost() => return Err(LockError::SessionLost),
+        };
+        match answer {
+            Ok(answer) => break answer,
+            Err(error) if session.is_lost() => return Err(error),
+            Err(_) => {}
+        }
+    };
+    match answer.status {
+        // 404: it was never granted. The id is closed all the same.
+        StatusCode::NO_CONTENT | StatusCode::NOT_FOUND => {
+            session.finish(acquire_id);
+            Ok(())
+        }
+        StatusCode::GONE => {
+            session.lose();
+            Err(LockError::SessionLost)
+        }
+        _ => Err(answer.refusal()),
+    }
+}
+
+/// Locks that are held: all of the names that were asked for, under one fencing token.
+///
+/// Dropping it releases them in the background; [`Grant::release`] also waits until the cluster has done so.
+#[derive(Debug)]
+pub struct Grant {
+    claim: Claim,
+    fencing_token: u64,
+    names: Vec<String>,
+}
+
+impl Grant {
+    pub(crate) fn new(claim: Claim, fencing_token: u64, names: Vec<String>) -> Self {
+        Self {
+            claim,
+            fencing_token,
+            names,
+        }
+    }
+
+    /// Higher than the token of every grant before this one. Storage that remembers the highest it has seen, and
+    /// refuses lower ones, is safe from a holder that was stopped for too long.
+    pub fn fencing_token(&self) -> u64 {
+        self.fencing_token
+    }
+
+    /// What is held.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The number of this attempt within its session.
+    pub fn acquire_id(&self) -> u64 {
+        self.claim.acquire_id
+    }
+
+    /// The session that holds.
+    pub fn session_id(&self) -> uuid::Uuid {
+        self.claim.session.id
+    }
+
+    /// Completes when the session is lost, which is before anybody else can be granted the lock because of it.
+    /// (That an administrator broke the lock is not heard here: the fencing token tells.)
+    pub async fn lost(&self) {
+        self.claim.session.lost().await;
+    }
+
+    /// Whether the session is lost, by the clock of this moment.
+    pub fn is_lost(&self) -> bool {
+        self.claim.session.is_lost()
+    }
+
+    /// Stops keeping this grant's session alive for as long as the returned value lives.
+    pub fn pause_keep_alive(&self) -> KeepAlivePause {
+        self.claim.session.pause()
+    }
+
+    /// Releases, and returns when the cluster has done so. Dropping the future does not stop the release.
+    ///
+    /// # Errors
+    /// [`LockError::SessionLost`] if the session was over first: somebody else may have held the lock since.
+    pub async fn release(mut self) -> Result<(), LockError> {
+        self.claim.give_back().await
+    }
+}

@@ -1,0 +1,109 @@
+//! The task that owns a session's life: keep alive, hear of its loss, close it at the end.
+//!
+//! It ends in one of three ways: the session is lost, the client closes, or the session has been retired and has
+//! run dry. In the last two it is closed in the cluster, which frees whatever is still held or waited for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::{Method, StatusCode};
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use crate::session::Session;
+use crate::transport::{Call, Transport, Try};
+use crate::wire::KeepAlive;
+
+/// A node that has not answered a keep-alive by then is taken for stuck, and another one is asked.
+const TRY_MAX: Duration = Duration::from_millis(1_500);
+const TRY_MIN: Duration = Duration::from_millis(250);
+/// Closing is a courtesy: without it the session ends by itself after its TTL.
+const CLOSE_WITHIN: Duration = Duration::from_millis(1_500);
+/// Acknowledging early saves memory in the cluster, but a busy client must not do it all the time.
+const PAUSE_MIN: Duration = Duration::from_millis(50);
+
+pub(crate) async fn run(session: Arc<Session>, transport: Arc<Transport>, closing: CancellationToken) {
+    tokio::select! {
+        () = keep_alive(&session, &transport) => {}
+        () = session.lost() => {
+            tracing::warn!(session.id = %session.id, "the lock session was lost");
+            return;
+        }
+        () = closing.cancelled() => {}
+    }
+    close(&session, &transport).await;
+    session.lose();
+}
+
+/// Returns when the session has run dry.
+async fn keep_alive(session: &Session, transport: &Transport) {
+    let mut last_sent = session.deadline() - session.ttl;
+    loop {
+        tokio::select! {
+            () = sleep_until(last_sent + session.ttl / 3) => {}
+            () = async { session.woken().await; sleep_until(last_sent + PAUSE_MIN).await } => {}
+        }
+        if session.is_dry() {
+            return;
+        }
+        session.not_paused().await;
+        last_sent = Instant::now();
+        ask(session, transport).await;
+    }
+}
+
+/// Asks until the session is extended or gone; a session that cannot be extended runs into its deadline.
+async fn ask(session: &Session, transport: &Transport) {
+    let path = format!("/v1/sessions/{}/keep-alive", session.id);
+    let acknowledged = session.to_acknowledge();
+    let body = serde_json::json!(KeepAlive { acknowledged });
+    let timeout = (session.ttl / 4).clamp(TRY_MIN, TRY_MAX);
+    // Each try moves this on: the deadline counts from the try that was answered, not from the first.
+    let mut sent = Instant::now();
+    let call = Call {
+        method: Method::POST,
+        path: &path,
+        deadline: session.deadline(),
+    };
+    let answer = transport
+        .ask(call, || {
+            sent = Instant::now();
+            Try {
+                body: Some(body.clone()),
+                timeout,
+            }
+        })
+        .await;
+    match answer {
+        Ok(answer) if answer.status.is_success() => {
+            session.extend(sent);
+            if let Some(acknowledged) = acknowledged {
+                session.acknowledged(acknowledged);
+            }
+        }
+        Ok(answer) if answer.status == StatusCode::GONE => session.lose(),
+        Ok(answer) => {
+            tracing::warn!(session.id = %session.id, status = %answer.status, "a keep-alive was refused")
+        }
+        Err(error) => tracing::warn!(session.id = %session.id, %error, "the session could not be kept alive"),
+    }
+}
+
+async fn close(session: &Session, transport: &Transport) {
+    let path = format!("/v1/sessions/{}", session.id);
+    let deadline = session.deadline().min(Instant::now() + CLOSE_WITHIN);
+    let call = Call {
+        method: Method::DELETE,
+        path: &path,
+        deadline,
+    };
+    if let Err(error) = transport
+        .ask(call, || Try {
+            body: None,
+            timeout: CLOSE_WITHIN / 3,
+        })
+        .await
+    {
+        tracing::debug!(session.id = %session.id, %error, "the session was left to expire");
+    }
+}

@@ -1,0 +1,215 @@
+//! A session as its owner sees it: until when it can be relied on, and what is under way in it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::ids::Ids;
+
+/// One session of the cluster, shared by its keep-alive task and by everything held through it.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) id: Uuid,
+    pub(crate) ttl: Duration,
+    /// The session can be relied on until then; moved on by keep-alives, counted from before they were sent.
+    deadline: watch::Sender<Instant>,
+    /// Set once, when the cluster says it is gone or the deadline has passed.
+    lost: CancellationToken,
+    ids: Mutex<Ids>,
+    /// Wakes the keep-alive task before its time.
+    wake: Notify,
+    /// How many [`KeepAlivePause`]s are alive.
+    pauses: watch::Sender<usize>,
+    /// No new attempts begin here: the session closes when the last one is finished.
+    retired: AtomicBool,
+}
+
+impl Session {
+    /// A session the cluster has opened; `sent` is from before the first request that may have opened it.
+    pub(crate) fn new(id: Uuid, ttl: Duration, sent: Instant) -> Self {
+        Self {
+            id,
+            ttl,
+            deadline: watch::Sender::new(sent + ttl),
+            lost: CancellationToken::new(),
+            ids: Mutex::default(),
+            wake: Notify::new(),
+            pauses: watch::Sender::new(0),
+            retired: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn deadline(&self) -> Instant {
+        *self.deadline.borrow()
+    }
+
+    /// A keep-alive that was sent at `sent` has succeeded.
+    pub(crate) fn extend(&self, sent: Instant) {
+        let until = sent + self.ttl;
+        self.deadline.send_if_modified(|deadline| {
+            let later = until > *deadline;
+            if later {
+                *deadline = until;
+            }
+            later
+        });
+    }
+
+    /// Reads the clock as well as the flag: after a stop of the whole process no task has run yet to set it.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.lost.is_cancelled() || self.deadline() <= Instant::now()
+    }
+
+    pub(crate) fn lose(&self) {
+        self.lost.cancel();
+    }
+
+    /// Completes when the session is lost; at once if it already is.
+    pub(crate) async fn lost(&self) {
+        let mut moved = self.deadline.subscribe();
+        loop {
+            let until = *moved.borrow_and_update();
+            tokio::select! {
+                () = self.lost.cancelled() => return,
+                () = sleep_until(until) => {
+                    // A loss is final, also when a late answer to a keep-alive still arrives.
+                    if self.deadline() <= until {
+                        self.lose();
+                        return;
+                    }
+                }
+                _ = moved.changed() => {}
+            }
+        }
+    }
+
+    /// The number of a new attempt, unless the session takes no more.
+    pub(crate) fn begin(&self) -> Option<u64> {
+        // Asked under the ids' lock: a session found dry and closed by its keep-alive task stays dry.
+        let mut ids = self.ids();
+        if self.is_retired() || self.is_lost() {
+            None
+        } else {
+            ids.begin()
+        }
+    }
+
+    /// Nothing of the attempt is left in the cluster.
+    pub(crate) fn finish(&self, acquire_id: u64) {
+        let many = self.ids().finish(acquire_id);
+        if many || self.is_retired() {
+            self.wake.notify_one();
+        }
+    }
+
+    pub(crate) fn to_acknowledge(&self) -> Option<u64> {
+        self.ids().to_acknowledge()
+    }
+
+    pub(crate) fn acknowledged(&self, acquire_id: u64) {
+        self.ids().acknowledged(acquire_id);
+    }
+
+    /// Another session takes its place; what is under way here goes on.
+    pub(crate) fn retire(&self) {
+        let ids = self.ids();
+        self.retired.store(true, Ordering::Relaxed);
+        drop(ids);
+        self.wake.notify_one();
+    }
+
+    pub(crate) fn is_retired(&self) -> bool {
+        self.retired.load(Ordering::Relaxed)
+    }
+
+    /// Retired, and nothing is under way any more.
+    pub(crate) fn is_dry(&self) -> bool {
+        let ids = self.ids();
+        self.is_retired() && ids.under_way() == 0
+    }
+
+    pub(crate) async fn woken(&self) {
+        self.wake.notified().await;
+    }
+
+    pub(crate) fn pause(&self) -> KeepAlivePause {
+        self.pauses.send_modify(|pauses| *pauses += 1);
+        KeepAlivePause {
+            pauses: self.pauses.clone(),
+        }
+    }
+
+    /// Completes while no pause is alive.
+    pub(crate) async fn not_paused(&self) {
+        // An error would mean that the sender is gone, and it is a field of `self`.
+        let _ = self.pauses.subscribe().wait_for(|pauses| *pauses == 0).await;
+    }
+
+    fn ids(&self) -> MutexGuard<'_, Ids> {
+        // Nothing can panic half-way through a change of `Ids`, so a poisoned lock still guards good values.
+        self.ids.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// While it lives, a session is not kept alive: the lab's "holder that was paused for too long".
+#[derive(Debug)]
+#[must_use = "the keep-alive goes on as soon as this is dropped"]
+pub struct KeepAlivePause {
+    pauses: watch::Sender<usize>,
+}
+
+impl Drop for KeepAlivePause {
+    fn drop(&mut self) {
+        self.pauses.send_modify(|pauses| *pauses -= 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TTL: Duration = Duration::from_secs(5);
+
+    #[tokio::test(start_paused = true)]
+    async fn the_deadline_runs_from_before_the_keep_alive_was_sent() {
+        let sent = Instant::now();
+        let session = Session::new(Uuid::nil(), TTL, sent);
+        tokio::time::advance(Duration::from_secs(3)).await;
+        let sent = Instant::now();
+        tokio::time::advance(Duration::from_secs(1)).await;
+        session.extend(sent);
+        assert_eq!(session.deadline(), sent + TTL);
+        tokio::time::advance(TTL - Duration::from_millis(1_001)).await;
+        assert!(!session.is_lost());
+        session.lost().await;
+        assert_eq!(Instant::now().duration_since(sent).as_secs(), TTL.as_secs());
+        assert!(session.is_lost());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lost_session_stays_lost_and_begins_nothing() {
+        let session = Session::new(Uuid::nil(), TTL, Instant::now());
+        assert_eq!(session.begin(), Some(1));
+        tokio::time::advance(TTL).await;
+        session.lost().await;
+        session.extend(Instant::now());
+        assert!(session.is_lost());
+        assert_eq!(session.begin(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_retired_session_is_dry_after_its_last_attempt() {
+        let session = Session::new(Uuid::nil(), TTL, Instant::now());
+        let id = session.begin().unwrap();
+        session.retire();
+        assert_eq!(session.begin(), None);
+        assert!(!session.is_dry());
+        session.finish(id);
+        assert!(session.is_dry());
+    }
+}
