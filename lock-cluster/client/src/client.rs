@@ -253,8 +253,8 @@ async fn open_session(inner: Arc<Inner>, deadline: Instant) -> Result<(), LockEr
         ttl_ms,
         label: &inner.label
     });
-    // Before the first try, whichever of them opens it: opening again does not renew.
-    let sent = Instant::now();
+    // A repeat of an open keeps the session alive: so the deadline counts from the try that was answered.
+    let mut sent = Instant::now();
     let call = Call {
         method: Method::PUT,
         path: &path,
@@ -262,15 +262,18 @@ async fn open_session(inner: Arc<Inner>, deadline: Instant) -> Result<(), LockEr
     };
     let answer = inner
         .transport
-        .ask(call, || Try {
-            body: Some(body.clone()),
-            timeout: OPEN_TRY,
+        .ask(call, || {
+            sent = Instant::now();
+            Try {
+                body: Some(body.clone()),
+                timeout: OPEN_TRY,
+            }
         })
         .await?;
     if !answer.status.is_success() {
         return Err(answer.refusal());
     }
-    let ttl = Duration::from_millis(answer.json::<wire::SessionTtl>()?.ttl_ms);
+    let ttl = Duration::from_millis(answer.json::<wire::SessionAlive>()?.ttl_ms);
     let session = Arc::new(Session::new(id, ttl, sent));
     inner.spawn(keep_alive::run(
         session.clone(),

@@ -160,15 +160,23 @@ impl Grant {
         self.claim.session.id
     }
 
-    /// Completes when the session is lost, which is before anybody else can be granted the lock because of it.
-    /// (That an administrator broke the lock is not heard here: the fencing token tells.)
+    /// Completes when the grant is lost. A session that ends is heard of before anybody else can be granted the
+    /// lock; an administrator's break only with the next keep-alive, a third of the TTL later at most.
     pub async fn lost(&self) {
-        self.claim.session.lost().await;
+        tokio::select! {
+            () = self.claim.session.lost() => {}
+            () = self.claim.session.broken(self.claim.acquire_id) => {}
+        }
     }
 
-    /// Whether the session is lost, by the clock of this moment.
+    /// Whether the grant is lost, by the clock of this moment and the last keep-alive.
     pub fn is_lost(&self) -> bool {
-        self.claim.session.is_lost()
+        self.claim.session.is_lost() || self.is_broken()
+    }
+
+    /// Whether it is lost because an administrator broke it; the session, and its other grants, live on.
+    pub fn is_broken(&self) -> bool {
+        self.claim.session.is_broken(self.claim.acquire_id)
     }
 
     /// Stops keeping this grant's session alive for as long as the returned value lives.

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::session::Session;
 use crate::transport::{Call, Transport, Try};
-use crate::wire::KeepAlive;
+use crate::wire::{KeepAlive, SessionAlive};
 
 /// A node that has not answered a keep-alive by then is taken for stuck, and another one is asked.
 const TRY_MAX: Duration = Duration::from_millis(1_500);
@@ -77,6 +77,10 @@ async fn ask(session: &Session, transport: &Transport) {
     match answer {
         Ok(answer) if answer.status.is_success() => {
             session.extend(sent);
+            // Without a readable body the session is alive all the same; broken locks are told again next time.
+            if let Ok(alive) = answer.json::<SessionAlive>() {
+                session.set_broken(alive.broken);
+            }
             if let Some(acknowledged) = acknowledged {
                 session.acknowledged(acknowledged);
             }

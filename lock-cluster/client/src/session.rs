@@ -21,6 +21,8 @@ pub(crate) struct Session {
     /// Set once, when the cluster says it is gone or the deadline has passed.
     lost: CancellationToken,
     ids: Mutex<Ids>,
+    /// Attempts that an administrator took the locks from.
+    broken: watch::Sender<Vec<u64>>,
     /// Wakes the keep-alive task before its time.
     wake: Notify,
     /// How many [`KeepAlivePause`]s are alive.
@@ -38,6 +40,7 @@ impl Session {
             deadline: watch::Sender::new(sent + ttl),
             lost: CancellationToken::new(),
             ids: Mutex::default(),
+            broken: watch::Sender::new(Vec::new()),
             wake: Notify::new(),
             pauses: watch::Sender::new(0),
             retired: AtomicBool::new(false),
@@ -86,6 +89,29 @@ impl Session {
                 _ = moved.changed() => {}
             }
         }
+    }
+
+    /// The cluster has told which attempts were broken; it tells each until it is released.
+    pub(crate) fn set_broken(&self, acquire_ids: Vec<u64>) {
+        self.broken.send_if_modified(|broken| {
+            let changed = *broken != acquire_ids;
+            *broken = acquire_ids;
+            changed
+        });
+    }
+
+    pub(crate) fn is_broken(&self, acquire_id: u64) -> bool {
+        self.broken.borrow().contains(&acquire_id)
+    }
+
+    /// Completes when the attempt is known to be broken.
+    pub(crate) async fn broken(&self, acquire_id: u64) {
+        // An error would mean that the sender is gone, and it is a field of `self`.
+        let _ = self
+            .broken
+            .subscribe()
+            .wait_for(|broken| broken.contains(&acquire_id))
+            .await;
     }
 
     /// The number of a new attempt, unless the session takes no more.

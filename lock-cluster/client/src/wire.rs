@@ -25,9 +25,12 @@ pub struct KeepAlive {
 
 /// The answer to both: how long the session lives from now.
 #[derive(Debug, Deserialize)]
-pub struct SessionTtl {
+pub struct SessionAlive {
     /// Time to live, in ms.
     pub ttl_ms: u64,
+    /// Attempts that an administrator took the locks from, and that are not released yet.
+    #[serde(default)]
+    pub broken: Vec<u64>,
 }
 
 /// `POST /v1/sessions/{session_id}/acquisitions`.
