@@ -240,11 +240,7 @@ impl LockState {
             .ok_or(Refusal::SessionExpired)?;
         match session.acquisitions.get(&claim.acquire_id) {
             Some(Acquisition::Live(live)) if live.delivery == delivery => {
-                let leaving = Leaving {
-                    held: ReleaseReason::Abandoned,
-                    waited: WaitEnd::Abandoned,
-                };
-                self.give_up(claim, leaving, Outcome::Abandoned, turn);
+                self.give_up(claim, Leaving::Abandoned, Outcome::Abandoned, turn);
                 Ok(Reply::Acquire(AcquireAnswer::Abandoned))
             }
             // Either it is over anyway, or the client has come back by another delivery and may by now
@@ -262,11 +258,7 @@ impl LockState {
             .ok_or(Refusal::SessionExpired)?;
         match session.acquisitions.get(&claim.acquire_id) {
             Some(Acquisition::Live(_)) => {
-                let leaving = Leaving {
-                    held: ReleaseReason::Released,
-                    waited: WaitEnd::Released,
-                };
-                self.give_up(claim, leaving, Outcome::Released, turn);
+                self.give_up(claim, Leaving::Released, Outcome::Released, turn);
                 Ok(Reply::Released)
             }
             Some(Acquisition::Finished { outcome, .. }) => match outcome {
@@ -303,11 +295,7 @@ impl LockState {
             Phase::Granted { .. } | Phase::Waiting { .. } => return Err(Refusal::StaleToken),
         }
         let names = live.names.clone();
-        let leaving = Leaving {
-            held: ReleaseReason::Broken,
-            waited: WaitEnd::Released,
-        };
-        self.give_up(claim, leaving, Outcome::Broken, turn);
+        self.give_up(claim, Leaving::Broken, Outcome::Broken, turn);
         let Claim {
             session_id,
             acquire_id,

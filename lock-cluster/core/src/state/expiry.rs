@@ -37,12 +37,7 @@ impl LockState {
         while let Some((&(end, _), &claim)) = self.index.wait_ends.first_key_value()
             && end < self.now
         {
-            // It waits, so the word for holders will not be used.
-            let leaving = Leaving {
-                held: ReleaseReason::Abandoned,
-                waited: WaitEnd::TimedOut,
-            };
-            self.give_up(claim, leaving, Outcome::TimedOut, turn);
+            self.give_up(claim, Leaving::TimedOut, Outcome::TimedOut, turn);
             waits += 1;
         }
         Reply::Expired { sessions, waits }
