@@ -56,14 +56,19 @@ impl Db {
         let scheme = url.split(':').next().unwrap_or_default();
         let inner = match scheme {
             "sqlite" => Inner::Sqlite(Arc::new(
-                SqliteDb::open(url, migrations.sqlite).await.with_context(|| format!("cannot open {url}"))?,
+                SqliteDb::open(url, migrations.sqlite)
+                    .await
+                    .with_context(|| format!("cannot open {url}"))?,
             )),
             "postgres" | "postgresql" => Inner::Postgres(Arc::new(
                 PostgresDb::open(url, migrations.postgres)
                     .await
                     .with_context(|| format!("cannot open {}", without_password(url)))?,
             )),
-            _ => bail!("a database URL starts with sqlite:// or postgres://, this one is {}", without_password(url)),
+            _ => bail!(
+                "a database URL starts with sqlite:// or postgres://, this one is {}",
+                without_password(url)
+            ),
         };
         Ok(Self { inner })
     }
@@ -106,8 +111,12 @@ impl Db {
 
 /// A URL that may be printed: `postgres://user:secret@host/db` → `postgres://user:***@host/db`.
 fn without_password(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    let Some((credentials, host)) = rest.rsplit_once('@') else { return url.to_owned() };
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return url.to_owned();
+    };
+    let Some((credentials, host)) = rest.rsplit_once('@') else {
+        return url.to_owned();
+    };
     match credentials.split_once(':') {
         Some((user, _)) => format!("{scheme}://{user}:***@{host}"),
         None => url.to_owned(),
@@ -120,7 +129,10 @@ mod tests {
 
     #[test]
     fn a_password_is_never_printed() {
-        assert_eq!(without_password("postgres://me:p@ss@db:5432/x"), "postgres://me:***@db:5432/x");
+        assert_eq!(
+            without_password("postgres://me:p@ss@db:5432/x"),
+            "postgres://me:***@db:5432/x"
+        );
         assert_eq!(without_password("postgres://me@db/x"), "postgres://me@db/x");
         assert_eq!(without_password("sqlite://a/b.db"), "sqlite://a/b.db");
     }

@@ -27,7 +27,10 @@ pub struct UniqueIndex {
 impl UniqueIndex {
     /// Whether `error` says that a row would have been the second one in this index.
     pub fn violated_by(&self, error: &sqlx::Error) -> bool {
-        let Some(error) = error.as_database_error().filter(|error| error.is_unique_violation()) else {
+        let Some(error) = error
+            .as_database_error()
+            .filter(|error| error.is_unique_violation())
+        else {
             return false;
         };
         match error.constraint() {
@@ -44,12 +47,17 @@ impl UniqueIndex {
 
 /// Whether any unique index or primary key refused the row.
 pub fn is_unique_violation(error: &sqlx::Error) -> bool {
-    error.as_database_error().is_some_and(|error| error.is_unique_violation())
+    error
+        .as_database_error()
+        .is_some_and(|error| error.is_unique_violation())
 }
 
 /// Whether the check constraint of this name refused the row.
 pub fn is_check_violation(error: &sqlx::Error, constraint: &str) -> bool {
-    let Some(error) = error.as_database_error().filter(|error| error.is_check_violation()) else {
+    let Some(error) = error
+        .as_database_error()
+        .filter(|error| error.is_check_violation())
+    else {
         return false;
     };
     match error.constraint() {
@@ -64,7 +72,10 @@ pub fn is_check_violation(error: &sqlx::Error, constraint: &str) -> bool {
 /// Says nothing about whether a *commit* happened; an error there is an unknown outcome.
 pub fn is_retryable(error: &sqlx::Error) -> bool {
     match error {
-        sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::Io(_) | sqlx::Error::WorkerCrashed => true,
+        sqlx::Error::PoolTimedOut
+        | sqlx::Error::PoolClosed
+        | sqlx::Error::Io(_)
+        | sqlx::Error::WorkerCrashed => true,
         sqlx::Error::Database(error) => match error.code().as_deref() {
             Some(code) => is_retryable_code(code),
             None => false,

@@ -38,7 +38,10 @@ impl PostgresDb {
     pub(crate) async fn open(url: &str, migrator: &Migrator) -> anyhow::Result<Self> {
         let options = PgConnectOptions::from_str(url)?
             .application_name("last-ticket")
-            .options([("lock_timeout", "5s"), ("idle_in_transaction_session_timeout", "30s")]);
+            .options([
+                ("lock_timeout", "5s"),
+                ("idle_in_transaction_session_timeout", "30s"),
+            ]);
         create_if_missing(&options).await?;
 
         let pool = |connections_max| {
@@ -88,7 +91,9 @@ async fn create_if_missing(options: &PgConnectOptions) -> anyhow::Result<()> {
         .database("postgres")
         .connect()
         .await
-        .with_context(|| format!("the database {name} is missing, and cannot be made without the database postgres"))?;
+        .with_context(|| {
+            format!("the database {name} is missing, and cannot be made without the database postgres")
+        })?;
     let quoted = name.replace('"', "\"\"");
     let created = sqlx::query(sqlx::AssertSqlSafe(format!("create database \"{quoted}\"")).into_sql_str())
         .execute(&mut admin)
@@ -97,7 +102,14 @@ async fn create_if_missing(options: &PgConnectOptions) -> anyhow::Result<()> {
     match created {
         Ok(_) => Ok(()),
         // The other instance was faster.
-        Err(error) if matches!(code_of(&error).as_deref(), Some(DUPLICATE_DATABASE | UNIQUE_VIOLATION)) => Ok(()),
+        Err(error)
+            if matches!(
+                code_of(&error).as_deref(),
+                Some(DUPLICATE_DATABASE | UNIQUE_VIOLATION)
+            ) =>
+        {
+            Ok(())
+        }
         Err(error) => Err(error).with_context(|| format!("cannot create the database {name}")),
     }
 }
@@ -124,7 +136,11 @@ pub fn per_service_url(server_url: &str, service: &str) -> String {
         Some(slash) => (&base[..authority_at + slash], &base[authority_at + slash + 1..]),
         None => (base, ""),
     };
-    let database = if database.is_empty() { service.to_owned() } else { format!("{database}_{service}") };
+    let database = if database.is_empty() {
+        service.to_owned()
+    } else {
+        format!("{database}_{service}")
+    };
     format!("{server}/{database}{query}")
 }
 
@@ -134,9 +150,21 @@ mod tests {
 
     #[test]
     fn every_service_gets_a_database_of_its_own() {
-        assert_eq!(per_service_url("postgres://u@h:5", "billing"), "postgres://u@h:5/billing");
-        assert_eq!(per_service_url("postgres://u@h:5/", "billing"), "postgres://u@h:5/billing");
-        assert_eq!(per_service_url("postgres://u@h/demo", "billing"), "postgres://u@h/demo_billing");
-        assert_eq!(per_service_url("postgres://u@h/demo?x=1", "billing"), "postgres://u@h/demo_billing?x=1");
+        assert_eq!(
+            per_service_url("postgres://u@h:5", "billing"),
+            "postgres://u@h:5/billing"
+        );
+        assert_eq!(
+            per_service_url("postgres://u@h:5/", "billing"),
+            "postgres://u@h:5/billing"
+        );
+        assert_eq!(
+            per_service_url("postgres://u@h/demo", "billing"),
+            "postgres://u@h/demo_billing"
+        );
+        assert_eq!(
+            per_service_url("postgres://u@h/demo?x=1", "billing"),
+            "postgres://u@h/demo_billing?x=1"
+        );
     }
 }

@@ -78,7 +78,11 @@ impl SqliteDb {
             // Not `read_only`: such a connection cannot recover a log that a killed process left behind.
             .connect_with(options.pragma("query_only", "on"))
             .await?;
-        Ok(Self { writer, reader, turn: turn_at(&path)? })
+        Ok(Self {
+            writer,
+            reader,
+            turn: turn_at(&path)?,
+        })
     }
 
     /// The pool for reads.
@@ -116,7 +120,8 @@ async fn lock_for_migration(path: &Path) -> anyhow::Result<std::fs::File> {
     let name = PathBuf::from(name);
     tokio::task::spawn_blocking(move || {
         let file = std::fs::File::create(&name).with_context(|| format!("cannot make {}", name.display()))?;
-        file.lock().with_context(|| format!("cannot lock {}", name.display()))?;
+        file.lock()
+            .with_context(|| format!("cannot lock {}", name.display()))?;
         Ok(file)
     })
     .await
@@ -127,7 +132,9 @@ async fn lock_for_migration(path: &Path) -> anyhow::Result<std::fs::File> {
 fn turn_at(path: &Path) -> anyhow::Result<Arc<FairMutex<()>>> {
     static TURNS: Mutex<BTreeMap<PathBuf, Weak<FairMutex<()>>>> = Mutex::new(BTreeMap::new());
 
-    let path = path.canonicalize().with_context(|| format!("cannot resolve {}", path.display()))?;
+    let path = path
+        .canonicalize()
+        .with_context(|| format!("cannot resolve {}", path.display()))?;
     let mut turns = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
     turns.retain(|_, turn| turn.strong_count() > 0);
     if let Some(turn) = turns.get(&path).and_then(Weak::upgrade) {

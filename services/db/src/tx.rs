@@ -32,11 +32,15 @@ pub enum Inner {
 
 impl Tx {
     pub(crate) fn sqlite(tx: Transaction<'static, Sqlite>, turn: OwnedMutexGuard<()>) -> Self {
-        Self { inner: Inner::Sqlite { tx, turn } }
+        Self {
+            inner: Inner::Sqlite { tx, turn },
+        }
     }
 
     pub(crate) fn postgres(tx: Transaction<'static, Postgres>) -> Self {
-        Self { inner: Inner::Postgres { tx } }
+        Self {
+            inner: Inner::Postgres { tx },
+        }
     }
 
     /// Which engine this is.

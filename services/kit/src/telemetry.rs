@@ -1,0 +1,45 @@
+//! Logs: for people on a terminal, as JSON lines for machines. Always on stderr; stdout belongs to what the
+//! program has to say (`ready http://…`).
+
+use std::io::IsTerminal as _;
+
+use tracing_subscriber::{EnvFilter, fmt, layer::SubscriberExt as _, util::SubscriberInitExt as _};
+
+use crate::args::LogFormat;
+
+/// What is logged when `RUST_LOG` says nothing. openraft tells its whole life at info.
+pub const DEFAULT_FILTER: &str = "info,openraft=warn,sqlx=warn,hyper=warn";
+
+/// Starts logging. Does nothing when it was started before (in tests, many services share a process).
+pub fn init(format: LogFormat) {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(DEFAULT_FILTER));
+    let for_people = match format {
+        LogFormat::Human => true,
+        LogFormat::Json => false,
+        LogFormat::Auto => std::io::stderr().is_terminal(),
+    };
+    let registry = tracing_subscriber::registry().with(filter);
+    let result = if for_people {
+        let colours = std::io::stderr().is_terminal();
+        registry
+            .with(
+                fmt::layer()
+                    .with_writer(std::io::stderr)
+                    .with_ansi(colours)
+                    .with_target(false),
+            )
+            .try_init()
+    } else {
+        registry
+            .with(
+                fmt::layer()
+                    .json()
+                    .flatten_event(true)
+                    .with_writer(std::io::stderr),
+            )
+            .try_init()
+    };
+    if result.is_err() {
+        tracing::debug!("logging was started before");
+    }
+}
