@@ -1,0 +1,194 @@
+//! `list`, `show`, `break` and `status`: ask once, print a table or JSON.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use lock_client::wire::{ClusterStatus, Lock};
+use lock_client::{ClusterClient, LockError};
+
+use crate::table::{Table, known, printable};
+
+pub(crate) async fn list(
+    cluster: &ClusterClient,
+    prefix: &str,
+    limit: usize,
+    json: bool,
+) -> anyhow::Result<ExitCode> {
+    let list = cluster.locks(prefix, limit).await?;
+    if json {
+        print_json(&list)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut table = Table::new(&["name", "token", "held", "holder", "session", "waiters"]);
+    for lock in &list.locks {
+        table.row(row(lock));
+    }
+    print!("{table}");
+    Ok(ExitCode::SUCCESS)
+}
+
+fn row(lock: &Lock) -> [String; 6] {
+    let holder = lock.holder.as_ref();
+    let dash = || "-".to_owned();
+    [
+        lock.name.clone(),
+        known(holder.map(|holder| holder.fencing_token)),
+        holder.map_or_else(dash, |holder| age(holder.held_ms)),
+        holder.map_or_else(dash, |holder| holder.label.clone()),
+        holder.map_or_else(dash, |holder| holder.session_id.to_string()),
+        lock.waiters.len().to_string(),
+    ]
+}
+
+pub(crate) async fn show(cluster: &ClusterClient, name: &str, json: bool) -> anyhow::Result<ExitCode> {
+    let Some(lock) = cluster.lock(name).await? else {
+        eprintln!("nobody holds or wants {}", printable(name));
+        return Ok(ExitCode::FAILURE);
+    };
+    if json {
+        print_json(&lock)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    match &lock.holder {
+        Some(holder) => println!(
+            "{} is held by {} for {}\n  fencing token {}, session {}, acquisition {}",
+            printable(&lock.name),
+            printable(&holder.label),
+            age(holder.held_ms),
+            holder.fencing_token,
+            holder.session_id,
+            holder.acquire_id
+        ),
+        None => println!("{} is held by nobody yet", printable(&lock.name)),
+    }
+    if !lock.waiters.is_empty() {
+        let mut table = Table::new(&["place", "waiter", "session", "acquisition"]);
+        for (place, waiter) in lock.waiters.iter().enumerate() {
+            let place = (place + 1).to_string();
+            table.row([
+                place,
+                waiter.label.clone(),
+                waiter.session_id.to_string(),
+                waiter.acquire_id.to_string(),
+            ]);
+        }
+        print!("\n{table}");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) async fn break_lock(
+    cluster: &ClusterClient,
+    name: &str,
+    fencing_token: u64,
+    json: bool,
+) -> anyhow::Result<ExitCode> {
+    let broken = cluster.break_lock(name, fencing_token).await?;
+    if json {
+        print_json(&broken)?;
+    } else {
+        println!(
+            "{} was taken from the holder with token {fencing_token}",
+            printable(name)
+        );
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) async fn status(cluster: &ClusterClient, json: bool) -> anyhow::Result<ExitCode> {
+    let answers = ask_all(cluster).await;
+    let answered = answers.iter().any(|(_, answer)| answer.is_ok());
+    if json {
+        let nodes: Vec<_> = answers
+            .iter()
+            .map(|(url, answer)| match answer {
+                Ok(status) => serde_json::json!({ "url": url, "status": status }),
+                Err(error) => serde_json::json!({ "url": url, "error": error.to_string() }),
+            })
+            .collect();
+        print_json(&nodes)?;
+    } else {
+        print!("{}", status_table(&answers));
+    }
+    Ok(if answered {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(69)
+    })
+}
+
+fn status_table(answers: &[(String, Result<ClusterStatus, LockError>)]) -> Table {
+    let mut table = Table::new(&[
+        "url",
+        "id",
+        "role",
+        "term",
+        "leader",
+        "log",
+        "committed",
+        "applied",
+        "snapshot",
+        "sessions",
+        "locks",
+        "waiters",
+    ]);
+    for (url, answer) in answers {
+        match answer {
+            Ok(status) => table.row([
+                url.clone(),
+                status.id.to_string(),
+                status.role.clone(),
+                status.term.to_string(),
+                known(status.leader),
+                known(status.last_log_index),
+                known(status.committed_index),
+                known(status.applied_index),
+                known(status.snapshot_index),
+                status.sessions.to_string(),
+                status.locks.to_string(),
+                status.waiters.to_string(),
+            ]),
+            Err(_) => table.row([url.clone(), "-".to_owned(), "no answer".to_owned()]),
+        }
+    }
+    table
+}
+
+/// Every node's own view, in the order of the URLs.
+async fn ask_all(cluster: &ClusterClient) -> Vec<(String, Result<ClusterStatus, LockError>)> {
+    let mut answers = Vec::new();
+    for url in cluster.urls() {
+        answers.push((url.clone(), cluster.status_of(url).await));
+    }
+    answers
+}
+
+/// One node's view of the cluster: the leader's if it answers, for it also knows how far the others are.
+pub(crate) async fn best_status(cluster: &ClusterClient) -> Result<ClusterStatus, LockError> {
+    let mut best = Err(LockError::Unavailable {
+        detail: "no node was asked".to_owned(),
+    });
+    for (_, answer) in ask_all(cluster).await {
+        match answer {
+            Ok(status) if status.role == "leader" => return Ok(status),
+            Ok(status) => best = Ok(status),
+            Err(error) if best.is_err() => best = Err(error),
+            Err(_) => {}
+        }
+    }
+    best
+}
+
+pub(crate) fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
+    println!("{}", serde_json::to_string_pretty(value)?);
+    Ok(())
+}
+
+fn age(ms: u64) -> String {
+    let age = Duration::from_millis(ms);
+    match age.as_secs() {
+        0 => format!("{ms} ms"),
+        seconds @ 1..=119 => format!("{seconds} s"),
+        seconds => format!("{} min", seconds / 60),
+    }
+}
