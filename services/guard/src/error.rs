@@ -1,0 +1,58 @@
+//! Why a section was not entered. In every case nothing has happened, and the same request may come again.
+
+use std::time::Duration;
+
+use ticketing_types::Strategy;
+
+/// Why a section was not entered.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum GuardError {
+    /// Somebody else was inside for the whole wait; the place in the queue is given up.
+    #[error("the lock was not free within the wait")]
+    WaitTimeout,
+    /// The lock cluster cannot be reached or has no leader.
+    #[error("the lock cluster is not available: {detail}")]
+    LockUnavailable {
+        /// What went wrong, for the log. Not for an answer's body.
+        detail: String,
+    },
+    /// The strategy cannot be used here: not built in, or what it needs is not configured.
+    #[error("the strategy {strategy} is not available: {reason}")]
+    StrategyUnavailable {
+        /// The one that was asked for.
+        strategy: Strategy,
+        /// Why, in words meant for the person who asked for it.
+        reason: String,
+    },
+}
+
+impl GuardError {
+    /// The last segment of the problem's type. The status is 503 for all of them.
+    pub fn slug(&self) -> &'static str {
+        match self {
+            Self::WaitTimeout => "lock-wait-timeout",
+            Self::LockUnavailable { .. } => "lock-unavailable",
+            Self::StrategyUnavailable { .. } => "strategy-unavailable",
+        }
+    }
+
+    /// What to tell the client, without the causes that belong into the log.
+    pub fn detail(&self) -> String {
+        match self {
+            Self::WaitTimeout => {
+                "somebody else held the lock for the whole wait; nothing was done".to_owned()
+            }
+            Self::LockUnavailable { .. } => "the lock cluster did not answer; nothing was done".to_owned(),
+            Self::StrategyUnavailable { .. } => self.to_string(),
+        }
+    }
+
+    /// When it is worth coming back (`Retry-After`).
+    pub fn retry_after(&self) -> Duration {
+        match self {
+            Self::WaitTimeout | Self::LockUnavailable { .. } => Duration::from_secs(1),
+            // Configuration does not change by itself within seconds.
+            Self::StrategyUnavailable { .. } => Duration::from_secs(60),
+        }
+    }
+}

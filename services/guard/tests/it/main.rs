@@ -1,0 +1,3 @@
+//! The strategies as a service uses them.
+
+mod local;
