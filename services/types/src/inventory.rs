@@ -173,6 +173,8 @@ pub enum HoldStatus {
     Placed,
     /// It became tickets.
     Confirmed,
+    /// Somebody gave it back; its stock is owed, and not back yet.
+    Releasing,
     /// Somebody gave it back.
     Released,
     /// Time gave it back.
