@@ -1,0 +1,19 @@
+//! What tests of several crates need: a condition with a deadline, free ports, both databases, real programs.
+//!
+//! * [`eventually`] instead of sleeps: a test waits for a condition, and says which one never came.
+//! * [`free_ports`] below the range from which outgoing connections take theirs.
+//! * [`for_each_engine!`] runs a test on SQLite and on PostgreSQL ([`TestDb`]).
+//! * [`Program`] starts a built binary, kills it, stops it, lets it go on.
+//!
+//! For development only; panics are its way to fail a test.
+
+mod database;
+mod eventually;
+mod ports;
+mod program;
+mod server;
+
+pub use database::{TestDb, each_engine, postgres, sqlite};
+pub use eventually::{eventually, wait_ready};
+pub use ports::free_ports;
+pub use program::{Program, binary};
