@@ -11,7 +11,9 @@ use std::time::Duration;
 
 use axum::{
     body::{Body, Bytes},
-    extract::{FromRequest, FromRequestParts, Path, Query, Request},
+    extract::{
+        FromRequest, FromRequestParts, Path, Query, RawPathParams, Request, path, rejection::PathRejection,
+    },
     http::{HeaderMap, header, request::Parts},
 };
 use http_body_util::BodyExt as _;
@@ -46,9 +48,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for ApiJson<T> {
     async fn from_request(request: Request, _state: &S) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
         let is_json = is_json(&parts.headers);
-        let bytes = tokio::time::timeout(BODY_READ_TIMEOUT, read(body))
-            .await
-            .unwrap_or_else(|_| Err(Problem::invalid("", "the body did not arrive in time")))?;
+        let bytes = read_body(body).await?;
         if !is_json {
             return Err(unsupported_media_type());
         }
@@ -118,6 +118,13 @@ fn is_json(headers: &HeaderMap) -> bool {
     essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"))
 }
 
+/// A whole body, whatever is in it: at most 64 KiB, within ten seconds. For those who pass it on.
+pub async fn read_body(body: Body) -> Result<Bytes, Problem> {
+    tokio::time::timeout(BODY_READ_TIMEOUT, read(body))
+        .await
+        .unwrap_or_else(|_| Err(Problem::invalid("", "the body did not arrive in time")))
+}
+
 /// The whole body, or 413 after having read past the limit.
 async fn read(mut body: Body) -> Result<Bytes, Problem> {
     let mut kept = Vec::new();
@@ -143,8 +150,25 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for ApiPath
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let Path(value) = Path::from_request_parts(parts, state).await?;
-        Ok(Self(value))
+        match Path::from_request_parts(parts, state).await {
+            Ok(Path(value)) => Ok(Self(value)),
+            Err(PathRejection::FailedToDeserializePathParams(error)) => match error.kind() {
+                // axum names the parameter only where there are several.
+                path::ErrorKind::Message(reason) => {
+                    let params = RawPathParams::from_request_parts(parts, state).await.ok();
+                    let name = params
+                        .as_ref()
+                        .and_then(|params| params.iter().next())
+                        .map(|(name, _)| name);
+                    Err(Problem::invalid(
+                        name.map_or(String::new(), |name| format!("/{name}")),
+                        reason,
+                    ))
+                }
+                _ => Err(PathRejection::FailedToDeserializePathParams(error).into()),
+            },
+            Err(rejection) => Err(rejection.into()),
+        }
     }
 }
 

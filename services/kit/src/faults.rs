@@ -29,7 +29,7 @@ use axum::{
     routing::{get, put},
 };
 use serde::{Deserialize, Serialize};
-use ticketing_types::Effect;
+pub use ticketing_types::Effect;
 
 use crate::{
     context::CallContext,
@@ -179,6 +179,21 @@ impl Faults {
             scope: None,
             on_pause: None,
         }
+    }
+
+    /// Reaches a point outside of any request (a log being flushed, a frame from a peer): says what is armed there
+    /// for everybody and leaves doing it to the caller.
+    pub fn check(&self, point: &'static str) -> Option<Effect> {
+        if !self.enabled() {
+            return None;
+        }
+        let mut points = self.points();
+        let state = points.get_mut(point)?;
+        state.hits += 1;
+        let rule = state.rule.as_ref()?;
+        let effect = drawn(rule.seed, state.hits, rule.percent.0).then(|| rule.effect.clone())?;
+        state.fired += 1;
+        Some(effect)
     }
 
     /// Arms a point.
@@ -383,6 +398,12 @@ mod tests {
         }
     }
 
+    fn bringing(fault: &str) -> CallContext {
+        let mut context = CallContext::default();
+        context.fault = Some(fault.parse().expect("a fault"));
+        context
+    }
+
     async fn fired(faults: &Faults, times: usize) -> Vec<bool> {
         let mut fired = Vec::new();
         for _ in 0..times {
@@ -440,10 +461,7 @@ mod tests {
     #[tokio::test]
     async fn a_request_brings_its_own_fault() {
         let faults = Faults::new(true, &[POINT]);
-        let context = CallContext {
-            fault: Some(format!("{POINT}=error=500").parse().expect("a fault")),
-            ..CallContext::default()
-        };
+        let context = bringing(&format!("{POINT}=error=500"));
         assert!(faults.hit(POINT, &context).await.is_err());
         assert_eq!(faults.hit(POINT, &CallContext::default()).await, Ok(None));
         assert_eq!(faults.hit("inventory.other", &context).await, Ok(None));
@@ -459,10 +477,7 @@ mod tests {
                 .slug,
             "faults-disabled"
         );
-        let context = CallContext {
-            fault: Some(format!("{POINT}=exit").parse().expect("a fault")),
-            ..CallContext::default()
-        };
+        let context = bringing(&format!("{POINT}=exit"));
         assert_eq!(faults.hit(POINT, &context).await, Ok(None));
     }
 }

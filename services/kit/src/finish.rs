@@ -34,7 +34,7 @@ use crate::{
     problem::{self, Problem},
 };
 
-/// Requests worked on at once; the next one is told to come back.
+/// Requests worked on at once, unless a service says otherwise; the next one is told to come back.
 pub const IN_FLIGHT_MAX: usize = 4096;
 /// Names the instance that answered, so that one can see the balancing.
 const SERVED_BY: HeaderName = HeaderName::from_static("served-by");
@@ -50,6 +50,10 @@ pub struct ServiceInfo {
     pub version: String,
     /// What `/openapi.json` shows.
     pub openapi: utoipa::openapi::OpenApi,
+    /// Requests worked on at once.
+    pub in_flight_max: usize,
+    /// Whether `/v1/faults` is this process's own board.
+    pub fault_board: bool,
 }
 
 impl ServiceInfo {
@@ -64,7 +68,23 @@ impl ServiceInfo {
             instance: instance.into(),
             version: env!("CARGO_PKG_VERSION").into(),
             openapi,
+            in_flight_max: IN_FLIGHT_MAX,
+            fault_board: true,
         }
+    }
+
+    /// A service whose own routes answer `/v1/faults`: the front door, which asks the others.
+    #[must_use]
+    pub fn without_fault_board(mut self) -> Self {
+        self.fault_board = false;
+        self
+    }
+
+    /// A service whose requests mostly wait can take more of them at once.
+    #[must_use]
+    pub fn in_flight_max(mut self, requests: usize) -> Self {
+        self.in_flight_max = requests;
+        self
     }
 }
 
@@ -90,12 +110,17 @@ pub fn finish(
         name: info.instance.as_str().into(),
         metrics: metrics.clone(),
         faults: faults.clone(),
-        in_flight: Arc::new(Semaphore::new(IN_FLIGHT_MAX)),
+        in_flight: Arc::new(Semaphore::new(info.in_flight_max)),
     };
     let openapi: Bytes = info.openapi.to_json().expect("a document of plain data").into();
+    let board = if info.fault_board {
+        faults.routes()
+    } else {
+        Router::new()
+    };
     let beside = readiness
         .routes(&info)
-        .merge(faults.routes())
+        .merge(board)
         .route("/metrics", get(move || async move { scrape(&metrics) }))
         .route(
             "/openapi.json",
@@ -157,7 +182,11 @@ async fn around(State(service): State<Around>, mut request: Request, next: Next)
     service
         .metrics
         .observe(method.as_str(), &route, response.status().as_u16(), took);
-    response.headers_mut().insert(SERVED_BY, service.instance.clone());
+    // Who passes an answer on leaves the name of the one who gave it.
+    response
+        .headers_mut()
+        .entry(SERVED_BY)
+        .or_insert_with(|| service.instance.clone());
     if reply.is_dropped() {
         lost_reply()
     } else {
@@ -217,9 +246,8 @@ fn scrape(metrics: &Metrics) -> impl IntoResponse + use<> {
 }
 
 fn overloaded() -> Problem {
-    Problem::busy("overloaded", Duration::from_secs(1)).detail(format!(
-        "{IN_FLIGHT_MAX} requests are being worked on; nothing was done for this one"
-    ))
+    Problem::busy("overloaded", Duration::from_secs(1))
+        .detail("too many requests are being worked on; nothing was done for this one")
 }
 
 async fn unknown_path(request: Request) -> Problem {

@@ -57,6 +57,15 @@ pub struct FieldError {
     pub reason: String,
 }
 
+impl std::fmt::Display for FieldError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.pointer.as_str() {
+            "" => f.write_str(&self.reason),
+            pointer => write!(f, "{pointer}: {}", self.reason),
+        }
+    }
+}
+
 impl Deref for Problem {
     type Target = Parts;
     fn deref(&self) -> &Parts {
@@ -115,7 +124,7 @@ impl Problem {
     pub fn invalid_request(errors: Vec<FieldError>) -> Self {
         let detail = errors
             .iter()
-            .map(|e| format!("{}: {}", e.pointer, e.reason))
+            .map(FieldError::to_string)
             .collect::<Vec<_>>()
             .join("; ");
         Self::new(StatusCode::BAD_REQUEST, "invalid-request")
