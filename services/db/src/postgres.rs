@@ -56,9 +56,12 @@ impl PostgresDb {
         let (writer, reader) = (pool(WRITERS_MAX), pool(READERS_MAX));
         // sqlx takes an advisory lock around this, so instances may start together. It waits for that lock
         // longer than `lock_timeout` allows, hence a connection of its own without one.
-        let mut connection = options.clone().options([("lock_timeout", "0")]).connect().await?;
-        let migrated = migrator.run(&mut connection).await.context("cannot migrate");
-        connection.close().await?;
+        let migrating = PgPoolOptions::new()
+            .max_connections(1)
+            .connect_with(options.clone().options([("lock_timeout", "0")]))
+            .await?;
+        let migrated = migrator.run(&migrating).await.context("cannot migrate");
+        migrating.close().await;
         migrated?;
         Ok(Self { pool: writer, reader })
     }
