@@ -11,7 +11,9 @@
 //! or if fifty die at once, none of the dead may be handed a lock on the way out.
 
 mod acquisition;
+mod asking;
 mod expiry;
+mod granting;
 mod index;
 mod invariants;
 mod line;

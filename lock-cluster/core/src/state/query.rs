@@ -11,11 +11,9 @@ use super::line::Line;
 
 impl LockState {
     /// One lock; `None` if nobody holds it or waits for it.
-    pub fn lock(&self, name: &LockName) -> Option<LockView> {
-        self.index
-            .lines
-            .get(name.as_str())
-            .map(|line| self.view(name, line))
+    pub fn lock(&self, name: &str) -> Option<LockView> {
+        let (found, line) = self.index.lines.from(name).next()?;
+        (found.as_str() == name).then(|| self.view(found, line))
     }
 
     /// The first `limit` locks whose names start with `prefix`, in the order of their names.

@@ -1,0 +1,438 @@
+//! Ten thousand random histories, each applied to the real state and to the naive model, compared after
+//! every single command.
+//!
+//! The seed is printed first. To run the same histories again:
+//! `LOCK_CORE_SEED=<seed> cargo nextest run -p lock-core --no-capture properties`; `LOCK_CORE_CASES` makes
+//! it more or fewer. A failing history is shrunk to a short one before it is shown.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher, RandomState};
+
+use lock_core::*;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
+
+use crate::model::Model;
+
+/// One step of a history.
+#[derive(Clone, Debug)]
+enum Step {
+    Do(Command),
+    /// Breaks a lock with the very token that holds it; a guessed token hardly ever does.
+    BreakHolder(LockName),
+    /// Releases what holds this name; a guessed id seldom does.
+    ReleaseHolder(LockName),
+    /// The node that brought the first waiter for this name gives it up, or another node does.
+    AbandonWaiter(LockName, Delivery),
+    /// Sends an earlier command again: a retry, or a first try that was a long time on its way.
+    Again(usize),
+    /// Goes through the bytes of a snapshot.
+    Restore,
+}
+
+/// A step and how much the leader's clock moved before it; it can move backwards.
+type Timed = (i64, Step);
+
+const SESSIONS: u128 = 4;
+const ACQUIRE_IDS: u64 = 8;
+const NAMES: [&str; 3] = ["a", "b", "c"];
+
+fn session() -> impl Strategy<Value = SessionId> {
+    (1..=SESSIONS).prop_map(|n| SessionId::new(uuid::Uuid::from_u128(n)))
+}
+
+fn acquire_id() -> impl Strategy<Value = AcquireId> {
+    (1..=ACQUIRE_IDS).prop_map(AcquireId::new)
+}
+
+fn name() -> impl Strategy<Value = LockName> {
+    prop::sample::select(NAMES.to_vec()).prop_map(|text| LockName::parse(text).unwrap())
+}
+
+fn names() -> impl Strategy<Value = LockNames> {
+    prop_oneof![
+        3 => name().prop_map(|name| LockNames::new([name]).unwrap()),
+        2 => prop::collection::vec(name(), 1..4).prop_map(|names| LockNames::new(names).unwrap()),
+    ]
+}
+
+fn delivery() -> impl Strategy<Value = Delivery> {
+    (1..=2u64).prop_map(Delivery::new)
+}
+
+fn command() -> impl Strategy<Value = Command> {
+    let ttl = prop::sample::select(vec![500, 1_000, 5_000, 60_000]).prop_map(|ms| TtlMs::new(ms).unwrap());
+    let wait = prop::sample::select(vec![0, 1, 100, 1_000, 60_000]).prop_map(|ms| WaitMs::new(ms).unwrap());
+    let label = prop::sample::select(vec!["", "x"]).prop_map(|text| Label::parse(text).unwrap());
+    let acknowledged = prop::option::weighted(0.3, acquire_id());
+    prop_oneof![
+        4 => (session(), ttl, label)
+            .prop_map(|(session_id, ttl, label)| Command::OpenSession { session_id, ttl, label }),
+        2 => (session(), acknowledged)
+            .prop_map(|(session_id, acknowledged)| Command::KeepAlive { session_id, acknowledged }),
+        1 => session().prop_map(|session_id| Command::CloseSession { session_id }),
+        10 => (session(), acquire_id(), names(), wait, delivery()).prop_map(
+            |(session_id, acquire_id, names, wait, delivery)| {
+                Command::Acquire { session_id, acquire_id, names, wait, delivery }
+            }
+        ),
+        3 => (session(), acquire_id(), delivery()).prop_map(|(session_id, acquire_id, delivery)| {
+            Command::Abandon { session_id, acquire_id, delivery }
+        }),
+        5 => (session(), acquire_id())
+            .prop_map(|(session_id, acquire_id)| Command::Release { session_id, acquire_id }),
+        1 => (name(), 0..9u64).prop_map(|(name, token)| {
+            Command::Break { name, fencing_token: FencingToken::new(token) }
+        }),
+        3 => Just(Command::Expire),
+    ]
+}
+
+fn step() -> impl Strategy<Value = Timed> {
+    let clock = prop_oneof![
+        6 => 0..3i64,
+        2 => 50..150i64,
+        // Just before, on, and just after the end of a session of the shortest kind.
+        2 => 498..503i64,
+        1 => 900..3_000i64,
+        1 => -2_000..0i64,
+    ];
+    let step = prop_oneof![
+        20 => command().prop_map(Step::Do),
+        1 => name().prop_map(Step::BreakHolder),
+        3 => name().prop_map(Step::ReleaseHolder),
+        1 => (name(), delivery()).prop_map(|(name, delivery)| Step::AbandonWaiter(name, delivery)),
+        4 => any::<prop::sample::Index>().prop_map(|index| Step::Again(index.index(1 << 16))),
+        1 => Just(Step::Restore),
+    ];
+    (clock, step)
+}
+
+/// Each limit on its own is either the real one, out of reach here, or a small one.
+fn limits() -> impl Strategy<Value = Limits> {
+    let or_small = |real: usize, small: std::ops::Range<usize>| prop_oneof![4 => Just(real), 1 => small];
+    let real = Limits::STANDARD;
+    let all = (
+        or_small(real.acquisitions_per_session, 1..6),
+        or_small(real.waiters_per_name, 0..3),
+        or_small(real.sessions, 1..4),
+        or_small(real.names, 1..3),
+        or_small(real.acquisitions, 2..9),
+    );
+    all.prop_map(
+        |(acquisitions_per_session, waiters_per_name, sessions, names, acquisitions)| Limits {
+            acquisitions_per_session,
+            waiters_per_name,
+            sessions,
+            names,
+            acquisitions,
+        },
+    )
+}
+
+/// Everybody who is to be there is there from the start, or most of a history would be refused.
+fn openings() -> impl Strategy<Value = Vec<Timed>> {
+    prop::collection::vec(
+        prop::sample::select(vec![500u64, 5_000, 60_000, 60_000]),
+        2..=SESSIONS as usize,
+    )
+    .prop_map(|ttls| {
+        let open = |(n, ms): (u128, u64)| Command::OpenSession {
+            session_id: SessionId::new(uuid::Uuid::from_u128(n)),
+            ttl: TtlMs::new(ms).unwrap(),
+            label: Label::default(),
+        };
+        (1..)
+            .zip(ttls)
+            .map(|opening| (1, Step::Do(open(opening))))
+            .collect()
+    })
+}
+
+fn history() -> impl Strategy<Value = Vec<Timed>> {
+    (openings(), prop::collection::vec(step(), 1..60)).prop_map(|(first, rest)| [first, rest].concat())
+}
+
+/// How often each kind of answer and event came up, over all histories.
+type Tally = BTreeMap<String, u64>;
+
+#[test]
+fn the_state_does_what_the_naive_model_does() {
+    let seed = number("LOCK_CORE_SEED").unwrap_or_else(|| RandomState::new().hash_one("seed"));
+    let cases = number("LOCK_CORE_CASES").unwrap_or(10_000) as u32;
+    println!("{cases} histories; the same again with LOCK_CORE_SEED={seed} LOCK_CORE_CASES={cases}");
+
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let config = Config {
+        cases,
+        failure_persistence: None,
+        ..Config::default()
+    };
+    let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
+    let tally = RefCell::new(Tally::new());
+    let outcome = runner.run(&(limits(), history()), |(limits, steps)| {
+        Run::new(limits).play(steps, &mut tally.borrow_mut())
+    });
+    if let Err(failure) = outcome {
+        panic!("seed {seed}: {failure}");
+    }
+    // Histories in which nothing happens agree with everything.
+    let tally = tally.into_inner();
+    println!("{tally:#?}");
+    if cases >= 10_000 {
+        for kind in EXPECTED {
+            assert!(
+                tally.get(*kind).is_some_and(|n| *n >= 50),
+                "{kind} hardly ever came up"
+            );
+        }
+    }
+}
+
+/// Everything that a run must have met, or it has proved little.
+const EXPECTED: &[&str] = &[
+    "Reply Acquire(Abandoned)",
+    "Reply Acquire(Broken)",
+    "Reply Acquire(Granted)",
+    "Reply Acquire(Held)",
+    "Reply Acquire(Queued)",
+    "Reply Acquire(Released)",
+    "Reply Acquire(TimedOut)",
+    "Reply Broken",
+    "Reply Expired",
+    "Reply KeptAlive",
+    "Reply Refused(Acknowledged)",
+    "Reply Refused(NamesDiffer)",
+    "Reply Refused(NotHeld)",
+    "Reply Refused(SessionExpired)",
+    "Reply Refused(StaleToken)",
+    "Reply Refused(TooManyAcquisitions)",
+    "Reply Refused(TooManyNames)",
+    "Reply Refused(TooManySessions)",
+    "Reply Refused(TooManyUnacknowledged)",
+    "Reply Refused(TooManyWaiters)",
+    "Reply Released",
+    "Reply SessionClosed",
+    "Reply SessionOpened",
+    "granted after a wait",
+    "granted several names after a wait",
+    "reminded of a broken lock",
+    "Released Abandoned",
+    "Released Broken",
+    "Released Released",
+    "Released SessionClosed",
+    "Released SessionExpired",
+    "WaitEnded Abandoned",
+    "WaitEnded Released",
+    "WaitEnded SessionClosed",
+    "WaitEnded SessionExpired",
+    "WaitEnded TimedOut",
+];
+
+/// One history: the state, the model, and what can be checked without either.
+struct Run {
+    state: LockState,
+    /// Applies the same and is never restored: what a node is that never lost its memory.
+    steady: LockState,
+    model: Model,
+    clock: u64,
+    sent: Vec<Command>,
+    highest_token: u64,
+    holders: BTreeMap<LockName, (SessionId, AcquireId)>,
+}
+
+impl Run {
+    fn new(limits: Limits) -> Self {
+        Self {
+            state: LockState::with_limits(limits),
+            steady: LockState::with_limits(limits),
+            model: Model::new(limits),
+            clock: 10_000,
+            sent: vec![],
+            highest_token: 0,
+            holders: BTreeMap::new(),
+        }
+    }
+
+    fn play(mut self, steps: Vec<Timed>, tally: &mut Tally) -> Result<(), TestCaseError> {
+        for (moved, step) in steps {
+            self.clock = self.clock.saturating_add_signed(moved);
+            let command = match step {
+                Step::Do(command) => command,
+                Step::BreakHolder(name) => {
+                    let Some(holder) = self.holder(&name) else {
+                        continue;
+                    };
+                    Command::Break {
+                        name,
+                        fencing_token: holder.fencing_token,
+                    }
+                }
+                Step::ReleaseHolder(name) => {
+                    let Some(HolderView {
+                        session_id,
+                        acquire_id,
+                        ..
+                    }) = self.holder(&name)
+                    else {
+                        continue;
+                    };
+                    Command::Release {
+                        session_id,
+                        acquire_id,
+                    }
+                }
+                Step::AbandonWaiter(name, delivery) => {
+                    let Some(WaiterView {
+                        session_id,
+                        acquire_id,
+                        ..
+                    }) = self.waiter(&name)
+                    else {
+                        continue;
+                    };
+                    Command::Abandon {
+                        session_id,
+                        acquire_id,
+                        delivery,
+                    }
+                }
+                Step::Again(index) if self.sent.is_empty() || index == 0 => continue,
+                Step::Again(index) => self.sent[index % self.sent.len()].clone(),
+                Step::Restore => {
+                    self.restore()?;
+                    continue;
+                }
+            };
+            self.sent.push(command.clone());
+            self.apply(command, tally)?;
+        }
+        self.restore()
+    }
+
+    fn holder(&self, name: &LockName) -> Option<HolderView> {
+        self.state.lock(name.as_str())?.holder
+    }
+
+    fn waiter(&self, name: &LockName) -> Option<WaiterView> {
+        self.state.lock(name.as_str())?.waiters.first().cloned()
+    }
+
+    fn apply(&mut self, command: Command, tally: &mut Tally) -> Result<(), TestCaseError> {
+        let at = ClusterTime::from_ms(self.clock);
+        let (reply, events) = self.model.apply(self.clock, &command);
+        let applied = self.state.apply(at, command.clone());
+        self.state.check_invariants();
+        prop_assert_eq!(&applied.reply, &reply, "the reply to {:?}", command);
+        prop_assert_eq!(&applied.events, &events, "the events of {:?}", command);
+        prop_assert_eq!(&self.steady.apply(at, command), &applied);
+        self.compare_with_model()?;
+        self.check_history(&applied)?;
+        count(&applied, tally);
+        Ok(())
+    }
+
+    fn compare_with_model(&self) -> Result<(), TestCaseError> {
+        let Self { state, model, .. } = self;
+        prop_assert_eq!(state.now().as_ms(), model.now);
+        prop_assert_eq!(state.last_token().get(), model.last_token);
+        prop_assert_eq!(state.counts(), model.counts());
+        prop_assert_eq!(
+            state.next_deadline().map(ClusterTime::as_ms),
+            model.next_deadline()
+        );
+        let locks = model.locks();
+        prop_assert_eq!(&state.locks("", usize::MAX), &locks);
+        for name in NAMES {
+            let known = locks.iter().find(|lock| lock.name.as_str() == name);
+            prop_assert_eq!(state.lock(name), known.cloned());
+        }
+        for session in 1..=SESSIONS {
+            let session = SessionId::new(uuid::Uuid::from_u128(session));
+            for id in (1..=ACQUIRE_IDS).map(AcquireId::new) {
+                prop_assert_eq!(state.acquisition(session, id), model.acquisition(session, id));
+            }
+        }
+        Ok(())
+    }
+
+    /// What any observer of the events can hold against us, without knowing how we work.
+    fn check_history(&mut self, applied: &Applied) -> Result<(), TestCaseError> {
+        for event in &applied.events {
+            match event {
+                Event::Granted {
+                    session_id,
+                    acquire_id,
+                    fencing_token,
+                    names,
+                } => {
+                    prop_assert!(fencing_token.get() > self.highest_token, "a token did not grow");
+                    self.highest_token = fencing_token.get();
+                    for name in names {
+                        let before = self.holders.insert(name.clone(), (*session_id, *acquire_id));
+                        prop_assert_eq!(before, None, "{} has two holders", name);
+                    }
+                }
+                Event::Released {
+                    session_id,
+                    acquire_id,
+                    names,
+                    ..
+                } => {
+                    for name in names {
+                        let before = self.holders.remove(name);
+                        prop_assert_eq!(before, Some((*session_id, *acquire_id)));
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn restore(&mut self) -> Result<(), TestCaseError> {
+        let bytes = postcard::to_stdvec(&self.state.snapshot()).unwrap();
+        let steady = postcard::to_stdvec(&self.steady.snapshot()).unwrap();
+        prop_assert_eq!(&bytes, &steady, "two replicas of one log differ");
+        self.state = LockState::restore(postcard::from_bytes(&bytes).unwrap()).unwrap();
+        self.state.check_invariants();
+        let again = postcard::to_stdvec(&self.state.snapshot()).unwrap();
+        prop_assert_eq!(bytes, again, "a restored state is another one");
+        Ok(())
+    }
+}
+
+fn count(applied: &Applied, tally: &mut Tally) {
+    let mut saw = |kind: String| *tally.entry(kind).or_default() += 1;
+    let variant = |debug: String| debug.split([' ', '(', '{']).next().unwrap_or_default().to_owned();
+    match &applied.reply {
+        Reply::Acquire(answer) => saw(format!("Reply Acquire({})", variant(format!("{answer:?}")))),
+        Reply::Refused(refusal) => saw(format!("Reply Refused({refusal:?})")),
+        Reply::KeptAlive { broken, .. } if !broken.is_empty() => saw("reminded of a broken lock".into()),
+        reply => saw(format!("Reply {}", variant(format!("{reply:?}")))),
+    }
+    let at_once = matches!(applied.reply, Reply::Acquire(AcquireAnswer::Granted { .. }));
+    for event in &applied.events {
+        match event {
+            Event::Granted { names, .. } if !at_once => {
+                saw("granted after a wait".into());
+                if names.as_slice().len() > 1 {
+                    saw("granted several names after a wait".into());
+                }
+            }
+            Event::Released { reason, .. } => saw(format!("Released {reason:?}")),
+            Event::WaitEnded { reason, .. } => saw(format!("WaitEnded {reason:?}")),
+            _ => {}
+        }
+    }
+}
+
+fn number(variable: &str) -> Option<u64> {
+    let text = std::env::var(variable).ok()?;
+    Some(
+        text.parse()
+            .unwrap_or_else(|_| panic!("{variable}={text} is not a number")),
+    )
+}
