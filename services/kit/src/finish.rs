@@ -105,12 +105,23 @@ pub fn finish(
     metrics: Metrics,
     faults: Faults,
 ) -> Router {
+    bounded(routes, info, readiness, metrics, faults, IN_FLIGHT_MAX)
+}
+
+fn bounded(
+    routes: Router,
+    info: ServiceInfo,
+    readiness: Readiness,
+    metrics: Metrics,
+    faults: Faults,
+    in_flight_max: usize,
+) -> Router {
     let around_state = Around {
         instance: HeaderValue::from_str(&info.instance).unwrap_or(HeaderValue::from_static("unnamed")),
         name: info.instance.as_str().into(),
         metrics: metrics.clone(),
         faults: faults.clone(),
-        in_flight: Arc::new(Semaphore::new(info.in_flight_max)),
+        in_flight: Arc::new(Semaphore::new(in_flight_max)),
     };
     let openapi: Bytes = info.openapi.to_json().expect("a document of plain data").into();
     let board = if info.fault_board {
@@ -270,4 +281,47 @@ fn panicked(cause: Box<dyn std::any::Any + Send + 'static>) -> Response {
         .unwrap_or_else(|| "a value that is no text".to_owned());
     tracing::error!(panic = %cause, "a handler panicked");
     Problem::internal().into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use tower::ServiceExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn one_request_too_many_is_told_to_come_back_and_health_still_answers() {
+        let info = ServiceInfo::new("demo", "demo-1", utoipa::openapi::OpenApi::default());
+        let metrics = Metrics::new("demo", "demo-1");
+        let slow = Router::new().route("/slow", get(std::future::pending::<()>));
+        let router = bounded(
+            slow,
+            info,
+            Readiness::new(),
+            metrics.clone(),
+            Faults::disabled(),
+            1,
+        );
+        let ask = |path: &str| {
+            let request = Request::get(path).body(Body::empty()).expect("a request");
+            router.clone().oneshot(request)
+        };
+
+        let mut first = Box::pin(ask("/slow"));
+        assert!(futures::poll!(&mut first).is_pending());
+        let second = ask("/slow").await.expect("infallible");
+        assert_eq!(second.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(second.headers()[header::RETRY_AFTER], "1");
+        assert_eq!(
+            ask("/healthz").await.expect("infallible").status(),
+            StatusCode::OK
+        );
+
+        drop(first); // its client went away
+        assert_eq!(metrics.in_flight.get(), 0);
+        assert_eq!(
+            ask("/nowhere").await.expect("infallible").status(),
+            StatusCode::NOT_FOUND
+        );
+    }
 }

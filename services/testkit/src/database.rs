@@ -55,19 +55,26 @@ fn sqlite_url(dir: &tempfile::TempDir, name: &str) -> String {
 /// `None`, said loudly, where neither can be had.
 ///
 /// # Panics
-/// Under `CI`, instead of `None`; and when a server is there but does not work.
+/// Instead of `None` under `CI`, or when `TEST_DATABASE_URL` names a server that cannot be reached.
 pub async fn postgres() -> Option<TestDb> {
     match Database::fresh().await {
         Ok(database) => Some(TestDb {
             url: database.url().to_owned(),
             _keep: Keep::Postgres { _database: database },
         }),
-        Err(why) if std::env::var_os("CI").is_some() => panic!("no PostgreSQL for a test under CI: {why:#}"),
+        Err(why) if demanded() => panic!("no PostgreSQL for this test: {why:#}"),
         Err(why) => {
             eprintln!("SKIPPED, not passed: no PostgreSQL for this test ({why:#}); set TEST_DATABASE_URL");
             None
         }
     }
+}
+
+/// Whether a test without PostgreSQL is a failure: under CI, and where somebody named a server.
+fn demanded() -> bool {
+    ["CI", "TEST_DATABASE_URL"]
+        .into_iter()
+        .any(|name| std::env::var_os(name).is_some())
 }
 
 /// A database of each engine that can be had, SQLite first.

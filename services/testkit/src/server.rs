@@ -200,9 +200,15 @@ fn spawn_watched(
     user: Option<User>,
 ) -> anyhow::Result<Child> {
     // SIGQUIT is PostgreSQL's immediate shutdown: nothing in there is worth keeping.
-    const WATCH: &str = r#""$@" </dev/null & server=$!; read -r _; kill -QUIT "$server"; wait "$server""#;
+    const WATCH: &str = r#"dir="$1"; shift
+        "$@" </dev/null & server=$!
+        read -r _
+        kill -QUIT "$server"; wait "$server"; rm -rf "$dir""#;
     let mut watcher = Command::new("sh");
-    watcher.args(["-c", WATCH, "sh"]).arg(bin.join("postgres"));
+    watcher
+        .args(["-c", WATCH, "sh"])
+        .arg(dir)
+        .arg(bin.join("postgres"));
     watcher
         .arg("-D")
         .arg(data)

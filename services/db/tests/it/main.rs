@@ -1,4 +1,5 @@
 //! Both engines through the same code.
+#![allow(clippy::unwrap_used, reason = "in a test a panic is a verdict")]
 
 mod support;
 mod together;

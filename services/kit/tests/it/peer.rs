@@ -182,3 +182,22 @@ async fn an_empty_answer_reads_as_nothing() {
     let answer = peer(&[&demo.url]).put("/").send::<()>().await.unwrap();
     assert_eq!(answer.status, 204);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_calls_at_once_are_all_answered() {
+    service_kit::limits::raise_nofile();
+    let (one, two) = (
+        start(Router::new().route("/", get(|| async { Json(1) }))),
+        start(Router::new().route("/", get(|| async { Json(1) }))),
+    );
+    let peer = peer(&[&one.url, &two.url]);
+    let calls = (0..1000).map(|_| async { peer.get("/").timeout(WITHIN).send::<u8>().await });
+    let answers = futures::future::join_all(calls).await;
+    assert_eq!(
+        answers
+            .into_iter()
+            .map(|answer| u32::from(answer.unwrap().body))
+            .sum::<u32>(),
+        1000
+    );
+}
