@@ -25,7 +25,7 @@ pub struct CommonArgs<const PORT: u16> {
     #[arg(long, env = "LISTEN", default_value_t = SocketAddr::from(([127, 0, 0, 1], PORT)))]
     pub listen: SocketAddr,
 
-    /// Name of this instance in logs, metrics and answers [default: <service>-1]
+    /// Name of this instance in logs, metrics and answers [default: the service with -1]
     #[arg(long, env = "INSTANCE")]
     pub instance: Option<String>,
 

@@ -5,7 +5,7 @@
 //! that comes without a trace gets one here, so that one purchase is one trace in all logs.
 //!
 //! The context also carries the fate of the reply. `drop-reply` ("the work is done, the answer is lost") may
-//! fire deep inside the work; it only leaves a mark here, the work goes on, and [`crate::finish`] sees the mark
+//! fire deep inside the work; it only leaves a mark here, the work goes on, and [`crate::finish()`] sees the mark
 //! when the answer is ready and closes the connection instead.
 
 use std::{

@@ -21,7 +21,10 @@ use serde::de::DeserializeOwned;
 use serde_json::error::Category;
 use serde_path_to_error::Segment;
 
-use crate::problem::{FieldError, Problem, too_large, unsupported_media_type};
+use crate::{
+    problem::{FieldError, Problem},
+    rejection::{too_large, unsupported_media_type},
+};
 
 /// Longest body, in bytes.
 pub const BODY_LEN_MAX: usize = 64 * 1024;

@@ -21,21 +21,11 @@ use std::{
     time::Duration,
 };
 
-use axum::{
-    Json, Router,
-    extract::State,
-    http::StatusCode,
-    response::IntoResponse,
-    routing::{get, put},
-};
-use serde::{Deserialize, Serialize};
+use axum::http::StatusCode;
 pub use ticketing_types::Effect;
 
-use crate::{
-    context::CallContext,
-    extract::{ApiJson, ApiPath},
-    problem::Problem,
-};
+pub use crate::board::{FaultsView, Percent, PointView, Rule};
+use crate::{board::faults_disabled, context::CallContext, problem::Problem};
 
 /// The fault points of one process. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -54,73 +44,6 @@ struct Point {
     rule: Option<Rule>,
     hits: u64,
     fired: u64,
-}
-
-/// What shall happen at a point; the body of `PUT /v1/faults/{point}`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Rule {
-    /// `delay=500ms`, `pause=6s`, `error=503`, `drop-reply` or `exit`.
-    pub effect: Effect,
-    /// How often, 1 to 100.
-    #[serde(default = "always")]
-    #[schema(minimum = 1, maximum = 100)]
-    pub percent: Percent,
-    /// Makes the chance repeatable.
-    #[serde(default)]
-    pub seed: u64,
-    /// Only hits about this (an event's, a payment's, a purchase's id) count; none: all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub scope: Option<String>,
-}
-
-/// A whole number from 1 to 100.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(try_from = "u64", into = "u8")]
-#[schema(value_type = u8, minimum = 1, maximum = 100)]
-pub struct Percent(u8);
-
-impl TryFrom<u64> for Percent {
-    type Error = &'static str;
-    fn try_from(percent: u64) -> Result<Self, Self::Error> {
-        match percent {
-            1..=100 => Ok(Self(percent as u8)),
-            _ => Err("a percent is a whole number from 1 to 100"),
-        }
-    }
-}
-
-impl From<Percent> for u8 {
-    fn from(percent: Percent) -> u8 {
-        percent.0
-    }
-}
-
-fn always() -> Percent {
-    Percent(100)
-}
-
-/// The effective state of one point.
-#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
-pub struct PointView {
-    /// `<service>.<place>`.
-    pub point: &'static str,
-    /// What is armed, if anything.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rule: Option<Rule>,
-    /// How often the point was reached since it was last armed or disarmed.
-    pub hits: u64,
-    /// How often something happened there.
-    pub fired: u64,
-}
-
-/// The body of `GET /v1/faults`.
-#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
-pub struct FaultsView {
-    /// Whether the process was started with faults enabled.
-    pub enabled: bool,
-    /// All points of the process.
-    pub points: Vec<PointView>,
 }
 
 /// One arrival at a point; see [`Faults::at`].
@@ -222,14 +145,6 @@ impl Faults {
             enabled: self.enabled(),
             points,
         }
-    }
-
-    /// `GET /v1/faults`, `PUT` and `DELETE /v1/faults/{point}`; added by [`crate::finish`].
-    pub(crate) fn routes(&self) -> Router {
-        Router::new()
-            .route("/v1/faults", get(list))
-            .route("/v1/faults/{*point}", put(arm).delete(disarm))
-            .with_state(self.clone())
     }
 
     fn change(&self, point: &str, rule: Option<Rule>) -> Result<(), Problem> {
@@ -346,41 +261,6 @@ fn drawn(seed: u64, hit: u64, percent: u8) -> bool {
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^= mixed >> 31;
     mixed % 100 < u64::from(percent)
-}
-
-/// 403: this process was started without faults.
-fn faults_disabled() -> Problem {
-    Problem::new(StatusCode::FORBIDDEN, "faults-disabled")
-        .detail("this process was started without --enable-faults")
-}
-
-async fn list(State(faults): State<Faults>) -> Result<Json<FaultsView>, Problem> {
-    if !faults.enabled() {
-        return Err(faults_disabled());
-    }
-    Ok(Json(faults.view()))
-}
-
-async fn arm(
-    State(faults): State<Faults>,
-    ApiPath(point): ApiPath<String>,
-    rule: Result<ApiJson<Rule>, Problem>,
-) -> Result<Json<FaultsView>, Problem> {
-    // "Off" is said first, whatever the body.
-    if !faults.enabled() {
-        return Err(faults_disabled());
-    }
-    let ApiJson(rule) = rule?;
-    faults.arm(&point, rule)?;
-    Ok(Json(faults.view()))
-}
-
-async fn disarm(
-    State(faults): State<Faults>,
-    ApiPath(point): ApiPath<String>,
-) -> Result<impl IntoResponse, Problem> {
-    faults.disarm(&point)?;
-    Ok(StatusCode::NO_CONTENT)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! Adds what every service owes the others (health, metrics, OpenAPI, fault board, problems for unknown paths
 //! and methods) and wraps the service's own routes in one layer that sees each request from its first to its
-//! last moment. That layer, [`around`], in this order: refuse when too many are in flight, open the span, run
+//! last moment. That layer, `around`, in this order: refuse when too many are in flight, open the span, run
 //! the handler, fill in what a problem still lacks, count, and, where a fault asked for it, lose the answer.
 //!
 //! Health and metrics stay outside of the in-flight bound: an overloaded service must still be able to say so.

@@ -32,6 +32,7 @@
 //! ```
 
 pub mod args;
+mod board;
 pub mod context;
 pub mod extract;
 pub mod faults;
@@ -40,9 +41,11 @@ pub mod health;
 pub mod idempotency;
 pub mod limits;
 pub mod metrics;
+mod outcome;
 pub mod peer;
 pub mod problem;
 pub mod program;
+mod rejection;
 pub mod server;
 pub mod shutdown;
 pub mod telemetry;

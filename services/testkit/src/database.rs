@@ -90,7 +90,6 @@ pub async fn each_engine() -> Vec<TestDb> {
 /// testkit::for_each_engine! {
 ///     async fn a_hold_is_placed_once(db: testkit::TestDb) {
 ///         let store = Store::connect(db.url()).await.unwrap();
-///         …
 ///     }
 /// }
 /// ```
