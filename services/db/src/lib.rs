@@ -28,7 +28,7 @@
 //!
 //! * **SQLite has one writer.** One connection writes, always with `begin immediate`; a transaction that
 //!   reads first and writes later would find its snapshot stale and fail at once. Instances in one process
-//!   take turns at the file ([`sqlite`]), because SQLite's own waiting is a sleep, not a queue.
+//!   take turns at the file (see `sqlite.rs`), because SQLite's own waiting is a sleep, not a queue.
 //! * **PostgreSQL gets a small pool** (more connections than cores only wait inside the database) and a
 //!   second, smaller one for reads and health, so that writers waiting for rows cannot starve them.
 //! * **Nobody holds a transaction across a remote call or a lock wait.** This crate cannot check that.

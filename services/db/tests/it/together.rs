@@ -43,7 +43,7 @@ testkit::for_each_engine! {
         with_tx!(tx, c => sqlx::query("update account set balance = 7").execute(c).await.map(|_| ())).unwrap();
         let started = Instant::now();
         assert_eq!(balance(&other, account.id).await, 0);
-        assert!(started.elapsed() < Duration::from_secs(1));
+        assert!(started.elapsed() < Duration::from_secs(4), "readers do not wait for writers");
         tx.commit().await.unwrap();
         assert_eq!(balance(&other, account.id).await, 7);
     }
