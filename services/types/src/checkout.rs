@@ -71,6 +71,13 @@ pub struct PurchaseView {
     pub timings: PurchaseTimings,
 }
 
+/// `GET /v1/purchases`: newest first.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct PurchaseList {
+    /// At most the `limit` that was asked for.
+    pub purchases: Vec<PurchaseView>,
+}
+
 /// One purchase in checkout's book, for the audit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PurchaseRecord {

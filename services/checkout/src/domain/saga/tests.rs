@@ -1,0 +1,424 @@
+//! The saga's three tests (fail at every step, repeat every step, crash after every write), and a property
+//! over all of them at once. The world is simulated: an inventory and a billing that know ids, as the real
+//! ones do, and that count, as the audit does.
+
+use proptest::prelude::*;
+use ticketing_types::checkout::PurchaseStatus;
+use ticketing_types::inventory::Ticket;
+use ticketing_types::{Currency, EventId, Money, TicketId};
+
+use super::{Done, Outcome, Rejection, Saga, Step};
+
+const SEATS: usize = 2;
+
+fn price() -> Money {
+    Money::new(5_000, Currency::parse("EUR").expect("a code")).expect("not negative")
+}
+
+/// What happens to one call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Weather {
+    Fair,
+    /// The call never arrives.
+    LostRequest,
+    /// The call arrives when nobody waits for its answer any more: after all is over.
+    Late,
+    /// The call does its work, the answer is lost.
+    LostReply,
+    /// The call arrives, and arrives again later.
+    Twice,
+    /// The service says that it did nothing.
+    Busy,
+    /// The service refuses, if it still can.
+    Refused,
+    /// The hold runs out just before the call arrives.
+    HoldExpires,
+}
+
+const STORMS: [Weather; 7] = [
+    Weather::LostRequest,
+    Weather::Late,
+    Weather::LostReply,
+    Weather::Twice,
+    Weather::Busy,
+    Weather::Refused,
+    Weather::HoldExpires,
+];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Hold {
+    Never,
+    Placed,
+    Confirmed,
+    Released,
+    Expired,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Payment {
+    Never,
+    Authorized,
+    Declined,
+    Captured,
+    Voided,
+    Refunded,
+}
+
+/// Inventory, billing and the gateway, as far as one purchase can see them.
+#[derive(Debug)]
+struct World {
+    hold: Hold,
+    payment: Payment,
+    tickets: usize,
+    captured: i64,
+    refunded: i64,
+    captures: usize,
+    /// Requests that the network delivers again, at the very end.
+    delayed: Vec<Step>,
+}
+
+impl World {
+    fn new() -> Self {
+        Self {
+            hold: Hold::Never,
+            payment: Payment::Never,
+            tickets: 0,
+            captured: 0,
+            refunded: 0,
+            captures: 0,
+            delayed: Vec::new(),
+        }
+    }
+
+    fn take(&mut self, step: Step, weather: Weather) -> Outcome {
+        match weather {
+            Weather::Fair => self.serve(step, false),
+            Weather::LostRequest => Outcome::Unknown,
+            Weather::Late => {
+                self.delayed.push(step);
+                Outcome::Unknown
+            }
+            Weather::LostReply => {
+                self.serve(step, false);
+                Outcome::Unknown
+            }
+            Weather::Twice => {
+                self.delayed.push(step);
+                self.serve(step, false)
+            }
+            Weather::Busy => Outcome::Busy,
+            Weather::Refused => self.serve(step, true),
+            Weather::HoldExpires => {
+                if self.hold == Hold::Placed {
+                    self.hold = Hold::Expired;
+                }
+                self.serve(step, false)
+            }
+        }
+    }
+
+    /// The services' own rules (DESIGN §5.2, §5.3): the same id again is the same answer, an undone id is closed.
+    fn serve(&mut self, step: Step, refuse: bool) -> Outcome {
+        let hold_expired = Outcome::Rejected(Rejection::HoldExpired);
+        match step {
+            Step::PlaceHold => match self.hold {
+                Hold::Never if refuse => return Outcome::Rejected(Rejection::SoldOut { lines: vec![] }),
+                Hold::Never => self.hold = Hold::Placed,
+                Hold::Placed | Hold::Confirmed => {}
+                Hold::Released | Hold::Expired => return hold_expired,
+            },
+            Step::Authorize { .. } => match self.payment {
+                Payment::Never if refuse => {
+                    self.payment = Payment::Declined;
+                    return Outcome::Rejected(Rejection::PaymentDeclined);
+                }
+                Payment::Never => self.payment = Payment::Authorized,
+                Payment::Authorized | Payment::Captured => {}
+                Payment::Declined | Payment::Voided | Payment::Refunded => {
+                    return Outcome::Rejected(Rejection::PaymentDeclined);
+                }
+            },
+            Step::ConfirmHold => match self.hold {
+                Hold::Placed => {
+                    self.hold = Hold::Confirmed;
+                    self.tickets += SEATS;
+                }
+                Hold::Confirmed => {}
+                Hold::Never | Hold::Released | Hold::Expired => return hold_expired,
+            },
+            Step::Capture => match self.payment {
+                Payment::Authorized => {
+                    self.payment = Payment::Captured;
+                    self.captured += price().amount_minor();
+                    self.captures += 1;
+                }
+                Payment::Captured | Payment::Refunded => {}
+                Payment::Never | Payment::Declined | Payment::Voided => {
+                    panic!("a capture of what is not reserved: {self:?}")
+                }
+            },
+            Step::VoidPayment => match self.payment {
+                Payment::Never | Payment::Authorized | Payment::Declined => self.payment = Payment::Voided,
+                Payment::Voided => {}
+                Payment::Captured | Payment::Refunded => panic!("a void of taken money: {self:?}"),
+            },
+            Step::ReleaseHold => match self.hold {
+                Hold::Never | Hold::Placed => self.hold = Hold::Released,
+                Hold::Released | Hold::Expired => {}
+                Hold::Confirmed => panic!("a release of tickets: {self:?}"),
+            },
+            Step::Refund { amount } => match self.payment {
+                Payment::Captured => {
+                    self.payment = Payment::Refunded;
+                    self.refunded += amount.amount_minor();
+                }
+                Payment::Refunded => {}
+                _ => panic!("a refund of what was not taken: {self:?}"),
+            },
+        }
+        Outcome::Done(match step {
+            Step::PlaceHold => Done::HoldPlaced { amount: price() },
+            Step::Authorize { .. } => Done::Authorized,
+            Step::ConfirmHold => Done::HoldConfirmed { tickets: tickets() },
+            Step::Capture => Done::Captured,
+            Step::VoidPayment => Done::PaymentVoided,
+            Step::ReleaseHold => Done::HoldReleased,
+            Step::Refund { .. } => Done::Refunded,
+        })
+    }
+
+    /// What the network kept back arrives after everything is over.
+    fn deliver_the_delayed(&mut self) {
+        for step in std::mem::take(&mut self.delayed) {
+            self.serve(step, false);
+        }
+    }
+
+    /// The promises of DESIGN §8, for one purchase at rest.
+    fn check(&self, saga: &Saga) {
+        let kept = self.captured - self.refunded;
+        assert!(self.captures <= 1, "charged twice: {self:?}");
+        match saga.status() {
+            PurchaseStatus::Completed => {
+                assert_eq!((self.tickets, kept), (SEATS, price().amount_minor()), "{self:?}");
+                assert_eq!((self.hold, self.payment), (Hold::Confirmed, Payment::Captured));
+                assert_eq!(saga.tickets().len(), SEATS);
+            }
+            PurchaseStatus::Rejected => {
+                assert_eq!((self.tickets, self.captured), (0, 0), "{self:?}");
+                assert!(
+                    !matches!(self.hold, Hold::Placed | Hold::Confirmed),
+                    "stock is stuck: {self:?}"
+                );
+                assert_ne!(self.payment, Payment::Authorized, "money is stuck: {self:?}");
+            }
+            PurchaseStatus::Cancelled => {
+                assert_eq!((kept, self.payment), (0, Payment::Refunded), "{self:?}");
+            }
+            PurchaseStatus::Pending => panic!("unfinished: {saga:?}"),
+        }
+    }
+}
+
+fn tickets() -> Vec<Ticket> {
+    (0..SEATS)
+        .map(|n| Ticket {
+            id: TicketId::parse(format!("t-{n}")).expect("an id"),
+            event_id: EventId::parse("gala").expect("an id"),
+        })
+        .collect()
+}
+
+/// The book: what a crash leaves.
+fn write(saga: &Saga) -> String {
+    serde_json::to_string(saga).expect("a saga is plain data")
+}
+
+fn read(book: &str) -> Saga {
+    serde_json::from_str(book).expect("what was written can be read")
+}
+
+/// When a driver dies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Crash {
+    Never,
+    /// After the n-th write, before the next step.
+    AfterWrite(usize),
+    /// After the n-th step was taken, before its record was written.
+    BeforeWrite(usize),
+}
+
+/// Goes round the loop as the real driver does: step, record, write. Whoever dies is replaced by one who reads
+/// the book. `weather(n)` is that of the n-th step; `cancel_before` calls the purchase off before the n-th step.
+fn drive(
+    weather: impl Fn(usize) -> Weather,
+    crash: Crash,
+    cancel_before: Option<usize>,
+) -> (Saga, World, usize) {
+    let mut world = World::new();
+    let mut saga = Saga::begin();
+    let mut book = write(&saga);
+    let mut cancel_requested = false;
+    let mut steps = 0;
+    loop {
+        if crash == Crash::AfterWrite(steps) {
+            saga = read(&book).resume();
+        }
+        cancel_requested |= cancel_before == Some(steps);
+        if cancel_requested && saga.cancel() {
+            book = write(&saga);
+        }
+        let Some(step) = saga.next() else { break };
+        let outcome = world.take(step, weather(steps));
+        if crash == Crash::BeforeWrite(steps) {
+            saga = read(&book).resume();
+        } else {
+            saga.record(step, outcome);
+            book = write(&saga);
+        }
+        steps += 1;
+        assert!(steps < 100, "goes round in circles: {saga:?}");
+    }
+    // The buyer may still call it off when all is over.
+    assert_eq!(read(&book), saga);
+    world.deliver_the_delayed();
+    world.check(&saga);
+    (saga, world, steps)
+}
+
+#[test]
+fn in_fair_weather_a_purchase_takes_four_steps() {
+    let (saga, world, steps) = drive(|_| Weather::Fair, Crash::Never, None);
+    assert_eq!(
+        (saga.status(), steps, world.captures),
+        (PurchaseStatus::Completed, 4, 1)
+    );
+}
+
+#[test]
+fn failing_at_any_step_leaves_either_a_sale_or_nothing() {
+    for failing in 0..6 {
+        for storm in STORMS {
+            for also in 0..6 {
+                // A second failure right on the way that the first one opened.
+                drive(
+                    |n| {
+                        if n == failing || n == also {
+                            storm
+                        } else {
+                            Weather::Fair
+                        }
+                    },
+                    Crash::Never,
+                    None,
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn repeating_any_step_changes_nothing() {
+    let (fair, ..) = drive(|_| Weather::Fair, Crash::Never, None);
+    for repeated in 0..4 {
+        for storm in [
+            Weather::LostReply,
+            Weather::Twice,
+            Weather::Late,
+            Weather::LostRequest,
+        ] {
+            let weather = |n| if n == repeated { storm } else { Weather::Fair };
+            let (saga, world, _) = drive(weather, Crash::Never, None);
+            assert_eq!(
+                (saga, world.captures),
+                (fair.clone(), 1),
+                "{storm:?} at {repeated}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_crash_around_any_write_is_made_good_from_the_book() {
+    for at in 0..6 {
+        for crash in [Crash::AfterWrite(at), Crash::BeforeWrite(at)] {
+            let (saga, ..) = drive(|_| Weather::Fair, crash, None);
+            assert_eq!(saga.status(), PurchaseStatus::Completed, "{crash:?}");
+            for failing in 0..6 {
+                for storm in STORMS {
+                    drive(|n| if n == failing { storm } else { Weather::Fair }, crash, None);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn calling_off_before_the_pivot_rejects_and_after_it_refunds() {
+    let status = |at| drive(|_| Weather::Fair, Crash::Never, Some(at)).0.status();
+    assert_eq!(status(0), PurchaseStatus::Rejected);
+    assert_eq!(status(1), PurchaseStatus::Rejected);
+    assert_eq!(status(2), PurchaseStatus::Cancelled);
+    assert_eq!(status(4), PurchaseStatus::Cancelled);
+}
+
+#[test]
+fn a_decline_gives_the_seats_back_without_a_word_to_the_payment() {
+    let mut saga = Saga::begin();
+    saga.record(
+        Step::PlaceHold,
+        Outcome::Done(Done::HoldPlaced { amount: price() }),
+    );
+    let authorize = Step::Authorize { amount: price() };
+    saga.record(authorize, Outcome::Rejected(Rejection::PaymentDeclined));
+    assert_eq!(saga.next(), Some(Step::ReleaseHold));
+}
+
+#[test]
+fn a_refusal_after_an_unknown_hold_still_closes_its_id() {
+    let mut saga = Saga::begin();
+    saga.record(Step::PlaceHold, Outcome::Unknown);
+    saga.record(
+        Step::PlaceHold,
+        Outcome::Rejected(Rejection::SoldOut { lines: vec![] }),
+    );
+    assert_eq!(saga.next(), Some(Step::ReleaseHold));
+}
+
+#[test]
+fn undo_after_an_unknown_authorization_still_voids_it() {
+    let mut saga = Saga::begin();
+    saga.record(
+        Step::PlaceHold,
+        Outcome::Done(Done::HoldPlaced { amount: price() }),
+    );
+    saga.record(Step::Authorize { amount: price() }, Outcome::Unknown);
+    assert!(saga.cancel());
+    assert_eq!(saga.next(), Some(Step::VoidPayment));
+}
+
+#[test]
+fn busy_ends_a_purchase_only_while_nothing_can_have_happened() {
+    let mut fresh = Saga::begin();
+    fresh.record(Step::PlaceHold, Outcome::Busy);
+    assert_eq!(fresh.rejection(), Some(&Rejection::Busy));
+
+    let mut found = Saga::begin().resume();
+    found.record(Step::PlaceHold, Outcome::Busy);
+    assert_eq!(found.next(), Some(Step::PlaceHold));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_weather_breaks_a_promise(
+        weather in prop::collection::vec(prop_oneof![Just(Weather::Fair), prop::sample::select(STORMS.to_vec())], 0..20),
+        crash_at in 0_usize..12,
+        before_write: bool,
+        cancel_before in prop::option::of(0_usize..12),
+    ) {
+        let crash = if before_write { Crash::BeforeWrite(crash_at) } else { Crash::AfterWrite(crash_at) };
+        drive(|n| weather.get(n).copied().unwrap_or(Weather::Fair), crash, cancel_before);
+    }
+}
