@@ -1,115 +1,94 @@
 //! The node's fault points: what a demonstration or a test may break on purpose.
 //!
-//! Three places look here: `raft.append` before a flush is reported (a slow disk), `raft.peer/<id>` on every
-//! frame to or from a peer (a cut cable, one way or both), and `lock.after-commit` between the commit of a
-//! batch and its answers (the classic lost reply). All of them are a relaxed load of `false` until a node was
-//! started with faults enabled, so a production node pays nothing and cannot be talked into any of it.
+//! | point | where | effects |
+//! |---|---|---|
+//! | `raft.append` | before a flush of the log is reported | `delay`: a slow disk |
+//! | `raft.peer/<id>` | every frame to and from a member | `error`: the cable is cut; `drop-reply`: cut one way, the member hears us and we do not hear it |
+//! | `lock.after-commit` | between the commit of a batch and its answers | `delay`; `drop-reply` and `error`: the answers are lost, callers see an unknown outcome; `exit`: the process dies there |
+//!
+//! `exit` works at each of them. They are switched over HTTP like those of any service (`/v1/faults`), and a node
+//! that was not started with faults enabled has them welded shut: one look at a `bool`.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-/// Which direction of a link is cut, seen from this node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cut {
-    /// Nothing reaches the peer.
-    Outgoing,
-    /// Nothing from the peer is heard.
-    Incoming,
-    /// Neither.
-    Both,
-}
+use service_kit::Faults;
+use service_kit::faults::Effect;
+
+use crate::config::Member;
+
+const APPEND: &str = "raft.append";
+const AFTER_COMMIT: &str = "lock.after-commit";
 
 /// What happens between the commit of a batch and the answers to its callers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AfterCommit {
+pub(crate) enum AfterCommit {
     /// The answers are late.
     Delay(Duration),
-    /// The answers are lost: callers see an unknown outcome.
+    /// The answers are lost.
     DropReply,
-    /// The process dies at once, as `kill -9` would have it.
-    Exit,
-}
-
-#[derive(Default)]
-struct Effects {
-    append_delay: Option<Duration>,
-    cuts: BTreeMap<u64, Cut>,
-    after_commit: Option<AfterCommit>,
 }
 
 /// The switches; clones share them.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct NodeFaults {
-    any: Arc<AtomicBool>,
-    enabled: bool,
-    effects: Arc<Mutex<Effects>>,
+    switches: Faults,
+    /// The names of the links' points. They live as long as the process: there is one for each member.
+    links: Arc<BTreeMap<u64, &'static str>>,
 }
 
 impl NodeFaults {
-    /// Switches that can be thrown, or, when not `enabled`, that never do anything.
-    pub fn new(enabled: bool) -> Self {
-        Self { enabled, ..Self::default() }
+    /// The points of a node with these members; they can be switched only if `enabled`.
+    pub fn new(enabled: bool, members: &[Member]) -> Self {
+        if !enabled {
+            return Self { switches: Faults::disabled(), links: Arc::default() };
+        }
+        let name = |id: u64| -> &'static str { Box::leak(format!("raft.peer/{id}").into_boxed_str()) };
+        let links: BTreeMap<u64, &'static str> = members.iter().map(|member| (member.id, name(member.id))).collect();
+        let points: Vec<&'static str> = [APPEND, AFTER_COMMIT].into_iter().chain(links.values().copied()).collect();
+        Self { switches: Faults::new(true, &points), links: Arc::new(links) }
     }
 
-    /// Whether this node allows faults at all.
-    pub fn enabled(&self) -> bool {
-        self.enabled
+    /// The switches themselves, for the HTTP API and for tests.
+    pub fn switches(&self) -> &Faults {
+        &self.switches
     }
 
-    /// `raft.append`: every flush of the log takes this much longer.
-    pub fn set_append_delay(&self, delay: Option<Duration>) {
-        self.change(|effects| effects.append_delay = delay);
-    }
-
-    /// `raft.peer/<id>`: cuts the link to a peer, or mends it.
-    pub fn set_cut(&self, peer: u64, cut: Option<Cut>) {
-        self.change(|effects| match cut {
-            Some(cut) => drop(effects.cuts.insert(peer, cut)),
-            None => drop(effects.cuts.remove(&peer)),
-        });
-    }
-
-    /// `lock.after-commit`.
-    pub fn set_after_commit(&self, effect: Option<AfterCommit>) {
-        self.change(|effects| effects.after_commit = effect);
-    }
-
+    /// How much longer a flush takes.
     pub(crate) fn append_delay(&self) -> Option<Duration> {
-        self.look(|effects| effects.append_delay)
+        match self.at(APPEND)? {
+            Effect::Delay(delay) | Effect::Pause(delay) => Some(delay),
+            _ => None,
+        }
     }
 
     pub(crate) fn after_commit(&self) -> Option<AfterCommit> {
-        self.look(|effects| effects.after_commit)
-    }
-
-    pub(crate) fn cuts_outgoing(&self, peer: u64) -> bool {
-        matches!(self.look(|effects| effects.cuts.get(&peer).copied()), Some(Cut::Outgoing | Cut::Both))
-    }
-
-    pub(crate) fn cuts_incoming(&self, peer: u64) -> bool {
-        matches!(self.look(|effects| effects.cuts.get(&peer).copied()), Some(Cut::Incoming | Cut::Both))
-    }
-
-    fn change(&self, f: impl FnOnce(&mut Effects)) {
-        if !self.enabled {
-            return;
+        match self.at(AFTER_COMMIT)? {
+            Effect::Delay(delay) | Effect::Pause(delay) => Some(AfterCommit::Delay(delay)),
+            _ => Some(AfterCommit::DropReply),
         }
-        let mut effects = self.lock();
-        f(&mut effects);
-        let any = effects.append_delay.is_some() || effects.after_commit.is_some() || !effects.cuts.is_empty();
-        self.any.store(any, Ordering::Relaxed);
     }
 
-    fn look<T>(&self, f: impl FnOnce(&Effects) -> Option<T>) -> Option<T> {
-        if !self.any.load(Ordering::Relaxed) {
-            return None;
+    /// Whether what this node sends reaches the member.
+    pub(crate) fn reaches(&self, member: u64) -> bool {
+        !matches!(self.link(member), Some(Effect::Error(_)))
+    }
+
+    /// Whether this node hears what the member sends.
+    pub(crate) fn hears(&self, member: u64) -> bool {
+        !matches!(self.link(member), Some(Effect::Error(_) | Effect::DropReply))
+    }
+
+    fn link(&self, member: u64) -> Option<Effect> {
+        self.links.get(&member).and_then(|point| self.at(point))
+    }
+
+    fn at(&self, point: &'static str) -> Option<Effect> {
+        let effect = self.switches.check(point)?;
+        if effect == Effect::Exit {
+            std::process::abort();
         }
-        f(&self.lock())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Effects> {
-        self.effects.lock().unwrap_or_else(PoisonError::into_inner)
+        Some(effect)
     }
 }

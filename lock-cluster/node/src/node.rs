@@ -1,20 +1,89 @@
-//! (bodies follow)
+//! A running member: the ports, the disk, the consensus, the service and the HTTP server, tied together.
+//!
+//! ```no_run
+//! # async fn embed(config: lock_node::NodeConfig) -> anyhow::Result<()> {
+//! let node = lock_node::Node::start(config).await?;
+//! println!("clients: {}", node.client_url());
+//! // … until the program ends, or `node.failed()` resolves …
+//! node.shutdown().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Several nodes may run in one process; each has its own directory. Starting a node on the directory of one that was
+//! killed is how it comes back: what it promised and what it acknowledged is there.
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use service_kit::Running;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
 use crate::config::NodeConfig;
 use crate::faults::NodeFaults;
-use crate::service::LockService;
+use crate::http;
+use crate::raft::log::LogStore;
+use crate::raft::log::disk::DiskLog;
+use crate::raft::peer::{self, Key, PeerNetwork};
+use crate::raft::snapshot::SnapshotDir;
+use crate::raft::{Consensus, SNAPSHOT_EVERY, StateMachine, nodes};
+use crate::service::{ClusterClock, LockService, Replica};
 
 /// A running member of the cluster.
 pub struct Node {
     client_url: String,
     service: LockService,
+    consensus: Consensus<crate::Tokio>,
     faults: NodeFaults,
+    closing: CancellationToken,
+    clients: Running,
+    peers: JoinHandle<()>,
 }
 
 impl Node {
     /// Binds both ports, opens the disk, joins the cluster and starts serving clients.
-    pub async fn start(_config: NodeConfig) -> anyhow::Result<Self> {
-        anyhow::bail!("bodies follow")
+    ///
+    /// # Errors
+    /// The configuration is refused, a port or the directory is taken, or what is on the disk does not check out.
+    pub async fn start(config: NodeConfig) -> anyhow::Result<Self> {
+        Self::start_with(config, SNAPSHOT_EVERY).await
+    }
+
+    /// The same, with a snapshot after so many entries.
+    pub(crate) async fn start_with(mut config: NodeConfig, snapshot_every: u64) -> anyhow::Result<Self> {
+        config.validate()?;
+        let client_port = service_kit::bind(config.client_addr)?;
+        let peer_port = service_kit::bind(config.peer_addr)?;
+        name_chosen_ports(&mut config, &client_port, &peer_port)?;
+        let client_url = config.me().context("validated above")?.client_url();
+
+        let faults = NodeFaults::new(config.enable_faults, &config.members);
+        let dir = &config.data_dir;
+        let in_dir = || format!("opening the data directory {}", dir.display());
+        let log = LogStore::new(Box::new(DiskLog::open(&dir.join("log"), faults.clone()).with_context(in_dir)?));
+        let snapshots = Arc::new(SnapshotDir::open(&dir.join("snapshots")).with_context(in_dir)?);
+
+        let replica = Arc::new(Replica::new());
+        let clock = Arc::new(ClusterClock::new());
+        let machine = StateMachine::new(replica.clone(), clock.clone(), snapshots);
+        let key = Key::new(config.peer_secret.as_ref());
+        let network = PeerNetwork::new(config.id, key.clone(), faults.clone(), nodes(&config.members));
+        let consensus = Consensus::start(config.id, &config.members, log, machine, network, snapshot_every).await?;
+
+        let closing = CancellationToken::new();
+        let raft = consensus.raft().clone();
+        let peers = tokio::spawn(peer::serve(peer_port, config.id, key, raft, faults.clone(), closing.clone()));
+        if config.bootstrap {
+            consensus.bootstrap().await.context("forming the cluster")?;
+        }
+        let service = LockService::start(consensus.clone(), replica, clock, faults.clone());
+        let api = http::Api::new(service.clone(), config.admin_token, closing.clone());
+        let router = http::router(api, faults.switches().clone());
+        let clients = service_kit::serve(client_port, router, closing.clone());
+        tracing::info!(node.id = config.id, client_url, "lock node started");
+        Ok(Self { client_url, service, consensus, faults, closing, clients, peers })
     }
 
     /// The base URL under which this node serves clients.
@@ -34,9 +103,34 @@ impl Node {
 
     /// Resolves when the node has stopped by itself (its disk failed, say), with the reason.
     pub async fn failed(&self) -> String {
-        std::future::pending().await
+        self.consensus.stopped().await
     }
 
     /// Stops serving, closes the peers' connections and the disk.
-    pub async fn shutdown(self) {}
+    pub async fn shutdown(self) {
+        // Waiting requests first: they are told, and the server then has nothing left to wait for.
+        self.service.stop();
+        self.closing.cancel();
+        if let Err(error) = self.clients.join().await {
+            tracing::warn!(%error, "the client port did not close cleanly");
+        }
+        if let Err(error) = self.peers.await {
+            tracing::warn!(%error, "the peer port did not close cleanly");
+        }
+        self.consensus.shutdown().await;
+    }
+}
+
+/// Where the system was asked for a port, the node's own entry among the members learns which it is.
+fn name_chosen_ports(config: &mut NodeConfig, client_port: &TcpListener, peer_port: &TcpListener) -> anyhow::Result<()> {
+    let (client_addr, peer_addr) = (client_port.local_addr()?, peer_port.local_addr()?);
+    let id = config.id;
+    let me = config.members.iter_mut().find(|member| member.id == id).context("validated before")?;
+    if config.client_addr.port() == 0 {
+        me.client_addr = client_addr.to_string();
+    }
+    if config.peer_addr.port() == 0 {
+        me.peer_addr = peer_addr.to_string();
+    }
+    Ok(())
 }

@@ -10,6 +10,8 @@
 //!
 //! In front of the seam, and free to use tokio directly: `http/`, `raft/peer/` (sockets), `node.rs`.
 
+use std::time::Duration;
+
 use openraft::AsyncRuntime;
 use openraft::async_runtime::Instant as _;
 
@@ -22,6 +24,11 @@ pub trait ServiceRt: AsyncRuntime + Send + Sync + 'static {
     /// and means nothing to another node.
     fn now() -> Self::Instant {
         Self::Instant::now()
+    }
+
+    /// How long ago `earlier` was on that clock.
+    fn since(earlier: Self::Instant) -> Duration {
+        Self::now().saturating_duration_since(earlier)
     }
 }
 

@@ -33,6 +33,9 @@ pub enum ServiceError {
     /// The command was proposed and its fate is not known: it may have been carried out, or may still be.
     #[error("the outcome is not known")]
     Unknown,
+    /// A membership change that cannot be made as asked, or not now. Nothing happened.
+    #[error("the membership was not changed: {0}")]
+    MembershipRefused(String),
     /// The node is stopping, or had to stop.
     #[error("the node is shutting down")]
     ShuttingDown,
@@ -43,7 +46,11 @@ impl ServiceError {
     pub fn outcome_unknown(&self) -> bool {
         match self {
             Self::Unknown => true,
-            Self::NotLeader { .. } | Self::NoLeader | Self::Overloaded | Self::ShuttingDown => false,
+            Self::NotLeader { .. }
+            | Self::NoLeader
+            | Self::Overloaded
+            | Self::MembershipRefused(_)
+            | Self::ShuttingDown => false,
         }
     }
 }

@@ -1,0 +1,265 @@
+//! The one handle on the consensus library that the rest of the crate sees: submit, read index, status.
+//!
+//! Its errors are [`ServiceError`]s: this is where "forward to leader", "log entry discarded", timeouts and a
+//! stopped core become what a caller can act on. The rule is the one of openraft issue 2095: unless the entry is
+//! known *not* to have been appended here, its fate is unknown.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use lock_core::Reply;
+use openraft::async_runtime::{Oneshot, WatchReceiver};
+use openraft::errors::{ClientWriteError, ForwardToLeader, LinearizableReadError, RaftError};
+use openraft::impls::OneshotResponder;
+use openraft::network::RaftNetworkFactory;
+use openraft::raft::ClientWriteResult;
+use openraft::{Raft, RaftMetrics, ReadPolicy, ServerState};
+
+use super::log::LogStore;
+use super::runtime::ServiceRt;
+use super::settings::{ELECTION_MS_MAX, settings};
+use super::state_machine::StateMachine;
+use super::types::{Batch, Cfg, PeerNode};
+use crate::config::Member;
+use crate::service::{Leader, MemberStatus, Role, ServiceError};
+
+/// How long a read waits for a majority to confirm that this node still leads.
+const READ_DEADLINE: Duration = Duration::from_secs(2);
+/// How long a membership change may take; it includes catching up a learner.
+const CHANGE_DEADLINE: Duration = Duration::from_secs(30);
+/// A leader that no majority has answered for so long should be assumed to be cut off.
+const OUT_OF_TOUCH: Duration = Duration::from_millis(3 * ELECTION_MS_MAX);
+
+type Write<R> = ClientWriteResult<Cfg<R>>;
+
+/// A submitted entry whose outcome is to come.
+pub struct Pending<R: ServiceRt>(<R::Oneshot as Oneshot>::Receiver<Write<R>>);
+
+/// What is asked of the library about this node.
+pub(crate) struct ConsensusStatus {
+    pub(crate) role: Role,
+    pub(crate) term: u64,
+    pub(crate) leader: Option<Leader>,
+    pub(crate) last_log: Option<u64>,
+    pub(crate) committed: Option<u64>,
+    pub(crate) applied: Option<u64>,
+    pub(crate) snapshot: Option<u64>,
+    pub(crate) members: Vec<MemberStatus>,
+    pub(crate) lag: BTreeMap<u64, u64>,
+}
+
+/// One node's part in the consensus. Clones share it.
+pub struct Consensus<R: ServiceRt> {
+    id: u64,
+    raft: Raft<Cfg<R>, StateMachine<R>>,
+    log: LogStore<R>,
+    /// The members as this node was told at its start. Their addresses win over those in the log, which may be
+    /// from before a move.
+    told: Arc<BTreeMap<u64, PeerNode>>,
+}
+
+impl<R: ServiceRt> Clone for Consensus<R> {
+    fn clone(&self) -> Self {
+        Self { id: self.id, raft: self.raft.clone(), log: self.log.clone(), told: self.told.clone() }
+    }
+}
+
+impl<R: ServiceRt> Consensus<R> {
+    /// Starts from what the disk holds: installs the snapshot, applies the log behind it up to the last index known
+    /// to be committed, and takes part from then on.
+    pub async fn start<N>(
+        id: u64,
+        members: &[Member],
+        log: LogStore<R>,
+        machine: StateMachine<R>,
+        network: N,
+        snapshot_every: u64,
+    ) -> anyhow::Result<Self>
+    where
+        N: RaftNetworkFactory<Cfg<R>>,
+        N::Network: openraft::network::NetSnapshot<Cfg<R>, SnapshotData = bytes::Bytes>,
+    {
+        let raft = Raft::new(id, Arc::new(settings(snapshot_every)), network, log.clone(), machine).await?;
+        Ok(Self { id, raft, log, told: Arc::new(nodes(members)) })
+    }
+
+    /// Forms the cluster, if this is the member to do it and it was not done before. Every node may call this at
+    /// every start: the lowest id acts, and only while its own log is empty.
+    ///
+    /// Should it act although a cluster exists (its disk was lost), nothing is lost with it: what it writes is the
+    /// entry that all logs began with, and the others, whose logs are longer, neither elect nor follow it.
+    pub async fn bootstrap(&self) -> anyhow::Result<()> {
+        if self.told.keys().next() != Some(&self.id) || self.raft.is_initialized().await? {
+            return Ok(());
+        }
+        tracing::info!(members = ?self.told.keys().collect::<Vec<_>>(), "forming the cluster");
+        self.raft.initialize((*self.told).clone()).await?;
+        Ok(())
+    }
+
+    /// The library's own handle: for whoever receives what peers send.
+    pub fn raft(&self) -> &Raft<Cfg<R>, StateMachine<R>> {
+        &self.raft
+    }
+
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// The term in which this node leads, as far as it knows.
+    pub(crate) fn leading(&self) -> Result<u64, ServiceError> {
+        match self.raft.as_leader() {
+            Ok(leader) => Ok(leader.leader_id().term),
+            Err(forward) => Err(self.elsewhere(&forward)),
+        }
+    }
+
+    /// Whether this node believes to lead although no majority has answered it for long.
+    pub(crate) fn is_out_of_touch(&self) -> bool {
+        self.raft.as_leader().is_ok_and(|leader| leader.last_quorum_acked().is_some_and(|at| R::since(at) > OUT_OF_TOUCH))
+    }
+
+    /// Hands an entry to the library, to be appended in this order and in `term` or not at all: it was stamped with
+    /// the clock of that term's leader.
+    pub(crate) async fn submit(&self, term: u64, batch: Batch) -> Result<Pending<R>, ServiceError> {
+        let (responder, outcome) = OneshotResponder::new_pair();
+        match self.raft.write(batch).with_leader(term).responder(responder).await {
+            Ok(()) => Ok(Pending(outcome)),
+            Err(_stopped) => Err(ServiceError::ShuttingDown),
+        }
+    }
+
+    /// Waits until a submitted entry was applied.
+    pub(crate) async fn outcome(&self, Pending(outcome): Pending<R>) -> Result<Vec<Reply>, ServiceError> {
+        match outcome.await {
+            Ok(Ok(written)) => Ok(written.data),
+            // Turned away before it was appended.
+            Ok(Err(ClientWriteError::ForwardToLeader(forward))) => Err(self.elsewhere(&forward)),
+            Ok(Err(ClientWriteError::LogEntryDiscarded(_))) => Err(ServiceError::Unknown),
+            Ok(Err(error)) => {
+                tracing::error!(%error, "an entry was refused for a reason that does not apply to it");
+                Err(ServiceError::Unknown)
+            }
+            // The core stopped with the entry in its hands.
+            Err(_gone) => Err(ServiceError::Unknown),
+        }
+    }
+
+    /// Returns when this node has applied everything that was committed before the call, and led throughout: a
+    /// majority has said so *after* the call came in. A lease would be faster, and wrong on a node that was stopped.
+    pub(crate) async fn read_index(&self) -> Result<(), ServiceError> {
+        match R::timeout(READ_DEADLINE, self.raft.ensure_linearizable(ReadPolicy::ReadIndex)).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(RaftError::APIError(LinearizableReadError::ForwardToLeader(forward)))) => Err(self.elsewhere(&forward)),
+            Ok(Err(RaftError::APIError(LinearizableReadError::QuorumNotEnough(_)))) | Err(_) => Err(ServiceError::NoLeader),
+            Ok(Err(RaftError::Fatal(_))) => Err(ServiceError::ShuttingDown),
+        }
+    }
+
+    pub(crate) fn status(&self) -> ConsensusStatus {
+        let metrics: RaftMetrics<Cfg<R>> = self.raft.metrics().borrow_watched().clone();
+        let membership = metrics.membership_config.membership();
+        let voters: BTreeSet<u64> = membership.voter_ids().collect();
+        let matched = |id: u64| metrics.replication.as_ref()?.get(&id).cloned().flatten().map(|position| position.index);
+        let members = membership
+            .nodes()
+            .map(|(id, node)| {
+                let node = self.told.get(id).unwrap_or(node);
+                MemberStatus {
+                    id: *id,
+                    peer_addr: node.peer_addr.clone(),
+                    client_url: node.client_url.clone(),
+                    voter: voters.contains(id),
+                    matched: matched(*id),
+                }
+            })
+            .collect::<Vec<_>>();
+        let behind = |matched: Option<u64>| metrics.last_log_index.map_or(0, |last| last + 1) - matched.map_or(0, |at| at + 1).min(metrics.last_log_index.map_or(0, |last| last + 1));
+        let lag = match metrics.state {
+            ServerState::Leader => members.iter().filter(|member| member.id != self.id).map(|member| (member.id, behind(member.matched))).collect(),
+            _ => BTreeMap::new(),
+        };
+        ConsensusStatus {
+            role: match metrics.state {
+                ServerState::Learner => Role::Learner,
+                ServerState::Follower => Role::Follower,
+                ServerState::Candidate => Role::Candidate,
+                ServerState::Leader => Role::Leader,
+                ServerState::Shutdown => Role::Stopped,
+            },
+            term: metrics.current_term,
+            leader: metrics.current_leader.map(|id| self.leader(id, membership.get_node(&id))),
+            last_log: metrics.last_log_index,
+            committed: metrics.local_committed.map(|position| position.index),
+            applied: metrics.last_applied.map(|position| position.index),
+            snapshot: metrics.snapshot.map(|position| position.index),
+            members,
+            lag,
+        }
+    }
+
+    pub(crate) async fn add_learner(&self, member: &Member) -> Result<(), ServiceError> {
+        let node = PeerNode { peer_addr: member.peer_addr.clone(), client_url: member.client_url() };
+        self.changed(R::timeout(CHANGE_DEADLINE, self.raft.add_learner(member.id, node, false)).await)
+    }
+
+    pub(crate) async fn change_members(&self, voters: BTreeSet<u64>) -> Result<(), ServiceError> {
+        self.changed(R::timeout(CHANGE_DEADLINE, self.raft.change_membership(voters, false)).await)
+    }
+
+    fn changed<T, D>(&self, result: Result<Result<T, RaftError<Cfg<R>, ClientWriteError<Cfg<R>>>>, D>) -> Result<(), ServiceError> {
+        match result {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(RaftError::APIError(ClientWriteError::ForwardToLeader(forward)))) => Err(self.elsewhere(&forward)),
+            Ok(Err(RaftError::APIError(ClientWriteError::LogEntryDiscarded(_)))) | Err(_) => Err(ServiceError::Unknown),
+            Ok(Err(RaftError::APIError(error))) => Err(ServiceError::MembershipRefused(error.to_string())),
+            Ok(Err(RaftError::Fatal(_))) => Err(ServiceError::ShuttingDown),
+        }
+    }
+
+    /// Takes a snapshot now, instead of when enough entries have come together.
+    pub(crate) async fn snapshot_now(&self) -> Result<(), ServiceError> {
+        self.raft.trigger().snapshot().await.map_err(|_stopped| ServiceError::ShuttingDown)
+    }
+
+    /// Resolves when the library has given up, with the reason: its disk failed, or the state panicked.
+    pub async fn stopped(&self) -> String {
+        let mut metrics = self.raft.metrics();
+        loop {
+            if let Err(reason) = &metrics.borrow_watched().running_state {
+                return reason.to_string();
+            }
+            if metrics.changed().await.is_err() {
+                return "the consensus core is gone".to_owned();
+            }
+        }
+    }
+
+    /// Stops taking part and lets go of the disk.
+    pub async fn shutdown(&self) {
+        if let Err(error) = self.raft.shutdown().await {
+            tracing::warn!(%error, "the consensus core did not stop cleanly");
+        }
+        self.log.close();
+    }
+
+    fn elsewhere(&self, forward: &ForwardToLeader<Cfg<R>>) -> ServiceError {
+        match forward.leader_id {
+            // Itself: its lease has run out, or it is handing over. Nobody leads until that is settled.
+            Some(id) if id != self.id => ServiceError::NotLeader { leader: self.leader(id, forward.leader_node.as_ref()) },
+            _ => ServiceError::NoLeader,
+        }
+    }
+
+    fn leader(&self, id: u64, logged: Option<&PeerNode>) -> Leader {
+        let node = self.told.get(&id).or(logged);
+        Leader { id, client_url: node.map(|node| node.client_url.clone()).unwrap_or_default() }
+    }
+}
+
+/// The members as the log records them.
+pub(crate) fn nodes(members: &[Member]) -> BTreeMap<u64, PeerNode> {
+    let node = |member: &Member| PeerNode { peer_addr: member.peer_addr.clone(), client_url: member.client_url() };
+    members.iter().map(|member| (member.id, node(member))).collect()
+}

@@ -1,0 +1,224 @@
+//! Proving to each other that both ends belong to the same cluster.
+//!
+//! ```text
+//!   server → client   magic, server nonce
+//!   client → server   magic, from, to, purpose, client nonce, proof = HMAC(secret, "client" ‖ all of it)
+//!   server → client   welcome, proof = HMAC(secret, "server" ‖ all of it)       or a refusal, and the end
+//! ```
+//!
+//! The secret itself never travels, a recorded handshake is worthless against the next nonce, and neither end can
+//! be used to answer for the other (the role is part of what is signed). Proofs are compared in constant time.
+//! `to` is signed too: an address that now belongs to another member leads to a refusal instead of to a vote
+//! counted for the wrong node.
+//!
+//! Without a configured secret the key is empty and proves nothing; `NodeConfig::validate` allows that among
+//! loopback addresses only. A node with a secret and one without refuse each other.
+
+use std::io;
+
+use rand::Rng as _;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::frame::{FrameReader, HANDSHAKE_BYTES_MAX, decode, send};
+use crate::config::Secret;
+
+/// Changes with anything that travels between peers.
+const MAGIC: [u8; 4] = *b"LTP1";
+
+type Nonce = [u8; 32];
+type Proof = [u8; 32];
+
+/// What a connection is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Purpose {
+    Append,
+    Call,
+    Snapshot,
+}
+
+/// What proofs are made with.
+#[derive(Clone)]
+pub(crate) struct Key(Vec<u8>);
+
+impl Key {
+    /// The cluster's secret; empty if there is none.
+    pub(crate) fn new(secret: Option<&Secret>) -> Self {
+        Self(secret.map(|secret| secret.expose().to_vec()).unwrap_or_default())
+    }
+
+    fn prove(&self, role: &[u8], hello: &Hello, server_nonce: &Nonce) -> Proof {
+        let Hello { magic, from, to, purpose, nonce, proof: _ } = hello;
+        let purpose = [*purpose as u8];
+        hmac(&self.0, &[role, magic, &from.to_le_bytes(), &to.to_le_bytes(), &purpose, server_nonce, nonce])
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Challenge {
+    magic: [u8; 4],
+    nonce: Nonce,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Hello {
+    magic: [u8; 4],
+    from: u64,
+    to: u64,
+    purpose: Purpose,
+    nonce: Nonce,
+    proof: Proof,
+}
+
+#[derive(Serialize, Deserialize)]
+enum Verdict {
+    Welcome { proof: Proof },
+    Refused(Refusal),
+}
+
+/// Why a peer was turned away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+pub(super) enum Refusal {
+    #[error("it speaks another version of the peer protocol")]
+    Version,
+    #[error("it does not know the cluster's secret")]
+    Secret,
+    #[error("it looks for another member")]
+    OtherMember,
+}
+
+/// The opening end: proves itself to `to`, and has it prove itself.
+pub(super) async fn open<Io>(reader: &mut FrameReader<impl AsyncRead + Unpin>, writer: &mut Io, key: &Key, from: u64, to: u64, purpose: Purpose) -> io::Result<()>
+where
+    Io: AsyncWrite + Unpin,
+{
+    let challenge: Challenge = decode(&reader.expect(HANDSHAKE_BYTES_MAX).await?)?;
+    if challenge.magic != MAGIC {
+        return Err(denied("the peer speaks another version of the protocol"));
+    }
+    let mut hello = Hello { magic: MAGIC, from, to, purpose, nonce: nonce(), proof: Proof::default() };
+    hello.proof = key.prove(b"client", &hello, &challenge.nonce);
+    send(writer, &hello).await?;
+    match decode(&reader.expect(HANDSHAKE_BYTES_MAX).await?)? {
+        Verdict::Welcome { proof } if is_same(&proof, &key.prove(b"server", &hello, &challenge.nonce)) => Ok(()),
+        Verdict::Welcome { .. } => Err(denied("the peer could not prove that it knows the cluster's secret")),
+        Verdict::Refused(why) => Err(denied(&format!("the peer refused this node: {why}"))),
+    }
+}
+
+/// The accepting end: who is there and what for, or why it was turned away.
+pub(super) async fn accept<Io>(reader: &mut FrameReader<impl AsyncRead + Unpin>, writer: &mut Io, key: &Key, me: u64) -> io::Result<Result<(u64, Purpose), Refusal>>
+where
+    Io: AsyncWrite + Unpin,
+{
+    let server_nonce = nonce();
+    send(writer, &Challenge { magic: MAGIC, nonce: server_nonce }).await?;
+    let hello: Hello = decode(&reader.expect(HANDSHAKE_BYTES_MAX).await?)?;
+    let refusal = if hello.magic != MAGIC {
+        Some(Refusal::Version)
+    } else if !is_same(&hello.proof, &key.prove(b"client", &hello, &server_nonce)) {
+        Some(Refusal::Secret)
+    } else if hello.to != me {
+        Some(Refusal::OtherMember)
+    } else {
+        None
+    };
+    if let Some(why) = refusal {
+        send(writer, &Verdict::Refused(why)).await?;
+        return Ok(Err(why));
+    }
+    send(writer, &Verdict::Welcome { proof: key.prove(b"server", &hello, &server_nonce) }).await?;
+    Ok(Ok((hello.from, hello.purpose)))
+}
+
+fn denied(message: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::PermissionDenied, message)
+}
+
+fn is_same(one: &Proof, other: &Proof) -> bool {
+    one.ct_eq(other).into()
+}
+
+fn nonce() -> Nonce {
+    let mut nonce = Nonce::default();
+    rand::rng().fill_bytes(&mut nonce);
+    nonce
+}
+
+/// HMAC-SHA-256 (RFC 2104) over the concatenation of `parts`.
+fn hmac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
+    const BLOCK_BYTES: usize = 64;
+    let mut block = [0u8; BLOCK_BYTES];
+    if key.len() > BLOCK_BYTES {
+        block[..32].copy_from_slice(&Sha256::digest(key));
+    } else {
+        block[..key.len()].copy_from_slice(key);
+    }
+    let mut inner = Sha256::new();
+    inner.update(block.map(|byte| byte ^ 0x36));
+    for part in parts {
+        inner.update(part);
+    }
+    let mut outer = Sha256::new();
+    outer.update(block.map(|byte| byte ^ 0x5c));
+    outer.update(inner.finalize());
+    outer.finalize().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hex(bytes: &[u8]) -> String {
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    #[test]
+    fn hmac_agrees_with_rfc_4231() {
+        // Test cases 2 and 6.
+        let short = hmac(b"Jefe", &[b"what do ya want ", b"for nothing?"]);
+        assert_eq!(hex(&short), "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+        let long = hmac(&[0xaa; 131], &[b"Test Using Larger Than Block-Size Key - Hash Key First"]);
+        assert_eq!(hex(&long), "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
+    }
+
+    /// Both ends over a pipe: what the opener sees, and what the acceptor.
+    async fn shake(opener: Option<&str>, acceptor: Option<&str>, to: u64) -> (io::Result<()>, Result<(u64, Purpose), Refusal>) {
+        let key = |secret: Option<&str>| Key::new(secret.and_then(Secret::new).as_ref());
+        let (near, far) = tokio::io::duplex(1024);
+        let ((near_read, mut near_write), (far_read, mut far_write)) = (tokio::io::split(near), tokio::io::split(far));
+        let (mut near_read, mut far_read) = (FrameReader::new(near_read), FrameReader::new(far_read));
+        let (opener, acceptor) = (key(opener), key(acceptor));
+        let (opened, accepted) = tokio::join!(
+            open(&mut near_read, &mut near_write, &opener, 1, to, Purpose::Append),
+            accept(&mut far_read, &mut far_write, &acceptor, 2)
+        );
+        (opened, accepted.unwrap())
+    }
+
+    #[tokio::test]
+    async fn two_who_know_the_secret_let_each_other_in() {
+        let (opened, accepted) = shake(Some("ours"), Some("ours"), 2).await;
+        opened.unwrap();
+        assert_eq!(accepted, Ok((1, Purpose::Append)));
+        shake(None, None, 2).await.0.unwrap();
+    }
+
+    #[tokio::test]
+    async fn one_who_does_not_know_it_is_refused_by_either_end() {
+        for (opener, acceptor) in [(Some("guess"), Some("ours")), (None, Some("ours")), (Some("ours"), None)] {
+            let (opened, accepted) = shake(opener, acceptor, 2).await;
+            assert_eq!(opened.unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+            assert_eq!(accepted, Err(Refusal::Secret));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_member_that_was_looked_for_elsewhere_says_so() {
+        let (opened, accepted) = shake(Some("ours"), Some("ours"), 3).await;
+        assert!(opened.unwrap_err().to_string().contains("another member"));
+        assert_eq!(accepted, Err(Refusal::OtherMember));
+    }
+}

@@ -1,0 +1,41 @@
+//! How members talk to each other.
+//!
+//! One TCP connection carries length-delimited frames one way and their answers the other, in order. What travels:
+//!
+//! * **append** connections: `AppendEntries`, pipelined. The leader keeps one to each follower for entries and one
+//!   for heartbeats, so that a heartbeat never queues behind a megabyte of log. Up to 64 requests are on their way
+//!   before the first answer is back; the library's default would send one at a time and pay a round trip for each.
+//! * **call** connections: one vote, pre-vote or leader transfer, then closed. Elections are rare.
+//! * **snapshot** connections: a header, the state in chunks, one answer.
+//!
+//! Every connection starts with a handshake in which both ends prove that they know the cluster's secret
+//! (`handshake`). After that the stream is trusted but not encrypted: it belongs on a network of its own.
+//!
+//! A peer may be slow, dead, stopped, or malicious before it is authenticated, so there is a limit on everything:
+//! frames have a maximal size, which is checked before anything is allocated; connecting, the handshake, each
+//! write, each answer and each silence have a deadline; unauthenticated connections are few and short-lived.
+//!
+//! There is no task per connection on the sending side. The stream of answers that the library polls *is* the
+//! sender: polling it writes requests and reads answers alternately. When the library drops it, nothing is left
+//! behind that would have to be aborted.
+
+mod client;
+mod frame;
+mod handshake;
+mod server;
+mod wire;
+
+use std::time::Duration;
+
+pub(crate) use client::PeerNetwork;
+pub(crate) use handshake::Key;
+pub(crate) use server::serve;
+
+/// Connecting and the handshake together, where the library gives no shorter time.
+const CONNECT_DEADLINE: Duration = Duration::from_millis(1_000);
+/// How long a connection may make no progress while something is owed: a byte to be written, an answer to come.
+const STALL_DEADLINE: Duration = Duration::from_secs(2);
+/// A silent append connection shows in between that it lives.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
+/// After so much silence the receiving end gives a connection up. More than two signs of life.
+const IDLE_DEADLINE: Duration = Duration::from_secs(25);

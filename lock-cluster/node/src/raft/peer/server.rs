@@ -1,0 +1,211 @@
+//! The receiving end: the peer port.
+
+use std::io;
+use std::net::SocketAddr;
+
+use bytes::{Bytes, BytesMut};
+use futures::{FutureExt, StreamExt};
+use openraft::Raft;
+use openraft::raft::AppendEntriesRequest;
+use tokio::io::AsyncWriteExt;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::super::runtime::Tokio;
+use super::super::state_machine::StateMachine;
+use super::super::types::{Meta, Snapshot};
+use super::frame::{FRAME_BYTES_MAX, FrameReader, decode, put, send};
+use super::handshake::{self, Key, Purpose};
+use super::wire::{Answer, C, CHUNK_BYTES, Call, STATE_BYTES_MAX, SnapshotAnswer, SnapshotHeader};
+use super::{CONNECT_DEADLINE, IDLE_DEADLINE, STALL_DEADLINE};
+use crate::faults::NodeFaults;
+
+/// Connections at a time. A cluster of five needs about a dozen; the rest is for those that turn out to be strangers.
+const CONNECTIONS_MAX: usize = 512;
+/// Answers written with one system call.
+const ANSWERS_AT_ONCE: usize = 64;
+
+/// What every connection needs.
+#[derive(Clone)]
+struct Port {
+    me: u64,
+    key: Key,
+    raft: Raft<C, StateMachine<Tokio>>,
+    faults: NodeFaults,
+}
+
+/// Serves peers until `closing` falls; then hangs up on all of them.
+pub(crate) async fn serve(listener: TcpListener, me: u64, key: Key, raft: Raft<C, StateMachine<Tokio>>, faults: NodeFaults, closing: CancellationToken) {
+    let port = Port { me, key, raft, faults };
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            () = closing.cancelled() => break,
+            Some(_) = connections.join_next() => {}
+            accepted = listener.accept() => match accepted {
+                Ok((stream, from)) if connections.len() < CONNECTIONS_MAX => {
+                    connections.spawn(port.clone().connection(stream, from));
+                }
+                Ok((_, from)) => tracing::warn!(peer.addr = %from, "too many connections on the peer port, one was closed"),
+                Err(error) => {
+                    // Out of file descriptors, mostly; trying again at once would spin.
+                    tracing::warn!(%error, "cannot accept a peer");
+                    sleep(std::time::Duration::from_millis(50)).await;
+                }
+            },
+        }
+    }
+    connections.shutdown().await;
+}
+
+impl Port {
+    async fn connection(self, stream: TcpStream, from: SocketAddr) {
+        if let Err(error) = self.converse(stream, from).await {
+            tracing::debug!(peer.addr = %from, %error, "a peer's connection ended");
+        }
+    }
+
+    async fn converse(&self, stream: TcpStream, from: SocketAddr) -> io::Result<()> {
+        stream.set_nodelay(true)?;
+        let (reader, mut writer) = stream.into_split();
+        let mut reader = FrameReader::new(reader);
+        let shaking = handshake::accept(&mut reader, &mut writer, &self.key, self.me);
+        match timeout(CONNECT_DEADLINE, shaking).await?? {
+            Ok((peer, Purpose::Append)) => self.append(peer, reader, writer).await,
+            Ok((peer, Purpose::Call)) => self.call(peer, reader, writer).await,
+            Ok((peer, Purpose::Snapshot)) => self.snapshot(peer, reader, writer).await,
+            Err(refusal) => {
+                tracing::warn!(peer.addr = %from, %refusal, "a peer was refused");
+                Ok(())
+            }
+        }
+    }
+
+    /// Requests go to the library as they come, answers back as they are ready, in the same order.
+    async fn append(&self, peer: u64, reader: FrameReader<OwnedReadHalf>, mut writer: OwnedWriteHalf) -> io::Result<()> {
+        let faults = self.faults.clone();
+        let requests = futures::stream::unfold((reader, faults), move |(mut reader, faults)| async move {
+            let request = next_request(&mut reader).await?;
+            if !faults.hears(peer) {
+                silence().await;
+                return None;
+            }
+            Some((request, (reader, faults)))
+        });
+        // Requests are read by a task of the library's, which ends with this stream or with the connection.
+        let mut answers = Box::pin(self.raft.stream_append(Box::pin(requests))).ready_chunks(ANSWERS_AT_ONCE);
+        let mut out = BytesMut::new();
+        while let Some(ready) = answers.next().await {
+            let mut last = false;
+            for answer in ready {
+                let answer = answer.map_err(io::Error::other)?;
+                // After a refusal nothing that follows on this connection means anything.
+                last |= answer.is_err();
+                put(&mut out, &answer)?;
+            }
+            if !self.faults.reaches(peer) {
+                silence().await;
+                return Ok(());
+            }
+            timeout(STALL_DEADLINE, writer.write_all(&out)).await??;
+            out.clear();
+            if last {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    async fn call(&self, peer: u64, mut reader: FrameReader<OwnedReadHalf>, mut writer: OwnedWriteHalf) -> io::Result<()> {
+        let call = timeout(CONNECT_DEADLINE, reader.expect(FRAME_BYTES_MAX)).await??;
+        if !self.faults.hears(peer) {
+            return Ok(silence().await);
+        }
+        let failed = |error: &dyn std::fmt::Display| Answer::Failed(error.to_string());
+        let answer = match decode(&call)? {
+            Call::Vote(request) => self.raft.vote(request).await.map_or_else(|error| failed(&error), Answer::Vote),
+            Call::PreVote(request) => self.raft.pre_vote(request).await.map_or_else(|error| failed(&error), Answer::Vote),
+            Call::TransferLeader(request) => match self.raft.handle_transfer_leader(request).await {
+                Ok(Ok(())) => Answer::LeaderTransferred,
+                Ok(Err(error)) => failed(&error),
+                Err(error) => failed(&error),
+            },
+        };
+        if !self.faults.reaches(peer) {
+            return Ok(silence().await);
+        }
+        timeout(STALL_DEADLINE, send(&mut writer, &answer)).await?
+    }
+
+    async fn snapshot(&self, peer: u64, mut reader: FrameReader<OwnedReadHalf>, mut writer: OwnedWriteHalf) -> io::Result<()> {
+        if !self.faults.hears(peer) {
+            return Ok(silence().await);
+        }
+        let header = timeout(STALL_DEADLINE, reader.expect(FRAME_BYTES_MAX)).await??;
+        let header: SnapshotHeader = decode(&header)?;
+        let state = receive_state(&mut reader, &header).await?;
+        tracing::info!(peer.id = peer, bytes = state.len(), "received a snapshot");
+        let meta = Meta { last_log_id: header.last, last_membership: header.membership };
+        let installed = self.raft.install_full_snapshot(header.vote, Snapshot { meta, snapshot: state }).await;
+        let answer = match installed {
+            Ok(response) => SnapshotAnswer::Done(response.vote),
+            Err(error) => SnapshotAnswer::Failed(error.to_string()),
+        };
+        timeout(STALL_DEADLINE, send(&mut writer, &answer)).await?
+    }
+}
+
+/// The next request on an append connection; `None` when there will be none, for whatever reason.
+async fn next_request(reader: &mut FrameReader<OwnedReadHalf>) -> Option<AppendEntriesRequest<C>> {
+    loop {
+        let frame = match timeout(IDLE_DEADLINE, reader.next(FRAME_BYTES_MAX)).await {
+            Ok(Ok(frame)) => frame?,
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "an append connection broke");
+                return None;
+            }
+            Err(_) => {
+                tracing::debug!("a peer has been silent for too long");
+                return None;
+            }
+        };
+        if frame.is_empty() {
+            continue; // a sign of life
+        }
+        match decode(&frame) {
+            Ok(request) => return Some(request),
+            Err(error) => {
+                tracing::warn!(%error, "a peer sent what is no request");
+                return None;
+            }
+        }
+    }
+}
+
+/// Puts the chunks together. Memory grows with what has arrived, not with what was announced.
+async fn receive_state(reader: &mut FrameReader<OwnedReadHalf>, header: &SnapshotHeader) -> io::Result<Bytes> {
+    let refused = |why: &str| io::Error::new(io::ErrorKind::InvalidData, format!("a snapshot was refused: {why}"));
+    if header.state_bytes > STATE_BYTES_MAX {
+        return Err(refused("it is too large"));
+    }
+    let mut state = BytesMut::new();
+    while (state.len() as u64) < header.state_bytes {
+        let chunk = timeout(STALL_DEADLINE, reader.expect(CHUNK_BYTES)).await??;
+        if chunk.is_empty() || (state.len() + chunk.len()) as u64 > header.state_bytes {
+            return Err(refused("its chunks do not add up"));
+        }
+        state.extend_from_slice(&chunk);
+    }
+    if crc32fast::hash(&state) != header.state_crc {
+        return Err(refused("its checksum is wrong"));
+    }
+    Ok(state.freeze())
+}
+
+/// Over a cut cable: nothing, until the other end has given up.
+async fn silence() {
+    sleep(STALL_DEADLINE * 2).map(drop).await;
+}
