@@ -6,8 +6,8 @@
 //! whose id the caller chose, so that the peer can recognise it. [`Call::until_known`] does that.
 //!
 //! "Nothing happened, come back later" is not unknown: a 503 with `Retry-After` is a promise of this suite
-//! that nothing was done ([`CallError::Busy`]), and a refused connection never carried the request
-//! ([`CallError::Unreachable`]). But once one attempt of a call went unknown, only a real answer settles it:
+//! that nothing was done ([`CallError::Busy`]), unless its slug ends in `-unknown`, and a refused connection
+//! never carried the request ([`CallError::Unreachable`]). But once one attempt of a call went unknown, only a real answer settles it:
 //! a later 503 says nothing about the first attempt.
 //!
 //! A peer is several instances over one database. Calls go round; whoever refuses the connection is passed
@@ -353,6 +353,13 @@ impl Call<'_> {
         let problem = Problem::decode(status, &headers, body);
         let may_come_back = headers.contains_key(RETRY_AFTER);
         match status {
+            // The peer itself says that it does not know: `outcome-unknown`, `payment-unknown`.
+            StatusCode::SERVICE_UNAVAILABLE if problem.slug.ends_with("-unknown") => {
+                Err(CallError::Unknown {
+                    peer,
+                    reason: problem.to_string(),
+                })
+            }
             StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS if may_come_back => {
                 Err(CallError::Busy { peer, problem })
             }

@@ -8,7 +8,13 @@
 //! HTTP/1.1 only: inside the suite connections are kept alive and many, and a lost connection then loses one
 //! request, not hundreds.
 
-use std::{io, net::SocketAddr, pin::pin, time::Duration};
+use std::{
+    io,
+    net::SocketAddr,
+    pin::pin,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
 
 use anyhow::Context as _;
 use axum::Router;
@@ -54,7 +60,8 @@ pub struct Running {
     /// Where it listens (the real port, also when asked for port 0).
     pub addr: SocketAddr,
     tasks: Vec<JoinHandle<()>>,
-    last: Vec<BoxFuture<'static, ()>>,
+    /// In a mutex only so that a `Running` can be shared: futures cannot.
+    last: Mutex<Vec<BoxFuture<'static, ()>>>,
 }
 
 impl Running {
@@ -68,7 +75,10 @@ impl Running {
     /// Adds what must be done when all workers have ended, in the order added: close a session, a database.
     #[must_use]
     pub fn finally(mut self, last: impl Future<Output = ()> + Send + 'static) -> Self {
-        self.last.push(Box::pin(last));
+        self.last
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(Box::pin(last));
         self
     }
 
@@ -80,7 +90,7 @@ impl Running {
                 result = Err(error).context("a part of the service failed");
             }
         }
-        for last in self.last {
+        for last in self.last.into_inner().unwrap_or_else(PoisonError::into_inner) {
             last.await;
         }
         result
@@ -102,7 +112,7 @@ pub fn serve(listener: TcpListener, router: Router, shutdown: CancellationToken)
     Running {
         addr,
         tasks: vec![task],
-        last: Vec::new(),
+        last: Mutex::default(),
     }
 }
 
