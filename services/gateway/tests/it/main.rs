@@ -1,0 +1,6 @@
+//! The gateway over HTTP, on both engines.
+
+mod cards;
+mod input;
+mod ledger;
+mod support;
