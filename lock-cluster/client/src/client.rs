@@ -19,6 +19,8 @@ use crate::session::{KeepAlivePause, Session};
 use crate::transport::{Answer, Call, Transport, Try};
 use crate::wire;
 
+/// The longest wait that the cluster takes.
+const WAIT_MAX: Duration = Duration::from_secs(60);
 /// How long past its wait an acquire goes on asking for an answer: two elections of a busy cluster.
 const PATIENCE: Duration = Duration::from_secs(4);
 /// How much longer than the wait one answer may take on its way.
@@ -83,6 +85,10 @@ impl LockClient {
     /// [`LockError::Held`] or [`LockError::WaitTimeout`] if somebody else holds; [`LockError::Unavailable`] if the
     /// cluster could not be asked; [`LockError::Invalid`] if it refuses the names or the wait.
     pub async fn acquire(&self, names: &[String], wait: Duration) -> Result<Grant, LockError> {
+        if wait > WAIT_MAX {
+            let detail = format!("a wait is at most {WAIT_MAX:?}, not {wait:?}");
+            return Err(LockError::invalid("invalid-request", detail));
+        }
         let begun = Instant::now();
         let deadline = begun + wait + PATIENCE;
         loop {

@@ -77,14 +77,10 @@ impl ClusterClient {
     /// # Errors
     /// [`LockError::Unavailable`] if no leader answers in time.
     pub async fn lock(&self, name: &str) -> Result<Option<Lock>, LockError> {
-        match self
-            .ask(Method::GET, &format!("/v1/locks/{}", segment(name)?), None)
-            .await
-        {
-            Ok(answer) => answer.json().map(Some),
-            Err(LockError::NotFound { .. }) => Ok(None),
-            Err(error) => Err(error),
-        }
+        let path = format!("/v1/locks/{}", segment(name)?);
+        let lock: Lock = self.ask(Method::GET, &path, None).await?.json()?;
+        let free = lock.holder.is_none() && lock.waiters.is_empty();
+        Ok(if free { None } else { Some(lock) })
     }
 
     /// Takes the lock away from the holder with this token, and from nobody else.

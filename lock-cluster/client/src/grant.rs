@@ -4,6 +4,7 @@
 //! owns it (an answer, an error, a drop at any await), the claim is either *settled*, because the cluster has said
 //! that nothing is left, or given back by a task that asks until the cluster says so or the session is over.
 
+use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -102,7 +103,7 @@ async fn give_back(
         };
         match answer {
             Ok(answer) => break answer,
-            Err(error) if session.is_lost() => return Err(error),
+            Err(_) if session.is_lost() => return Err(LockError::SessionLost),
             Err(_) => {}
         }
     };
@@ -123,7 +124,6 @@ async fn give_back(
 /// Locks that are held: all of the names that were asked for, under one fencing token.
 ///
 /// Dropping it releases them in the background; [`Grant::release`] also waits until the cluster has done so.
-#[derive(Debug)]
 pub struct Grant {
     claim: Claim,
     fencing_token: u64,
@@ -190,5 +190,17 @@ impl Grant {
     /// [`LockError::SessionLost`] if the session was over first: somebody else may have held the lock since.
     pub async fn release(mut self) -> Result<(), LockError> {
         self.claim.give_back().await
+    }
+}
+
+// Written by hand: the client and its connections inside are of no use to a reader.
+impl fmt::Debug for Grant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Grant")
+            .field("names", &self.names)
+            .field("fencing_token", &self.fencing_token)
+            .field("session_id", &self.session_id())
+            .field("acquire_id", &self.acquire_id())
+            .finish_non_exhaustive()
     }
 }

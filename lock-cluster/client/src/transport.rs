@@ -221,16 +221,20 @@ impl Transport {
         }
     }
 
+    /// Completes when, from now on, somebody else than `node` is proven leader. Who was proven before does not
+    /// count: this node is asked because that one did not answer.
     async fn other_leader_than(&self, node: &str) -> String {
         let mut leader = self.leader.subscribe();
-        let other = leader
-            .wait_for(|leader| leader.as_deref().is_some_and(|leader| leader != node))
-            .await;
-        // The sender lives as long as `self`, so the wait ends with a value; the borrow ends before the return.
-        other
-            .ok()
-            .and_then(|leader| leader.clone())
-            .unwrap_or_else(|| node.to_owned())
+        loop {
+            if leader.changed().await.is_err() {
+                // The sender lives as long as `self`.
+                return std::future::pending().await;
+            }
+            match leader.borrow_and_update().as_deref() {
+                Some(other) if other != node => return other.to_owned(),
+                _ => {}
+            }
+        }
     }
 }
 
