@@ -1,2 +1,46 @@
-//! To be written.
-fn main() {}
+//! `lock-node`: one member of a lock cluster as a program of its own.
+//!
+//! ```text
+//! lock-node --id 1 --bootstrap \
+//!     --member 1=127.0.0.1:8601,127.0.0.1:8501 \
+//!     --member 2=127.0.0.1:8602,127.0.0.1:8502 \
+//!     --member 3=127.0.0.1:8603,127.0.0.1:8503
+//! ```
+//!
+//! Prints `ready http://…` once it answers clients (with or without a leader: ask `/readyz` for that).
+
+use clap::Parser;
+use lock_node::Node;
+use lock_node::cli::NodeArgs;
+use service_kit::{LogFormat, limits, shutdown, telemetry};
+
+/// A member of the lock cluster: named locks with fencing tokens, replicated by Raft.
+#[derive(Debug, Parser)]
+#[command(version, about)]
+struct Args {
+    #[command(flatten)]
+    node: NodeArgs,
+
+    /// How logs are written; what is logged is up to RUST_LOG
+    #[arg(long, env = "LOG_FORMAT", value_enum, default_value_t)]
+    log_format: LogFormat,
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let args = Args::parse();
+    telemetry::init(args.log_format);
+    limits::raise_nofile();
+    let shutdown = shutdown::on_signal()?;
+    let node = Node::start(args.node.into_config()?).await?;
+    println!("ready {}", node.client_url());
+    let failed = tokio::select! {
+        () = shutdown.cancelled() => None,
+        why = node.failed() => Some(why),
+    };
+    node.shutdown().await;
+    match failed {
+        None => Ok(()),
+        Some(why) => Err(anyhow::anyhow!("the node had to stop: {why}")),
+    }
+}

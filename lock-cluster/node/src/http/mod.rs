@@ -1,0 +1,112 @@
+//! The client port: HTTP and JSON in, commands out, answers back.
+//!
+//! Nothing is decided here. A handler parses its request into the vocabulary of `lock-core`, hands one command to
+//! the [`LockService`], and turns the reply into a status. Every error is a problem (RFC 9457), also those of the
+//! framework; `error.rs` is the one place where a refusal meets its status.
+//!
+//! | method, path | answer |
+//! |---|---|
+//! | `PUT /v1/sessions/{id}` | 201, again 200 |
+//! | `POST /v1/sessions/{id}/keep-alive` | 200 |
+//! | `DELETE /v1/sessions/{id}` | 204 |
+//! | `POST /v1/sessions/{id}/acquisitions` | 201 once granted; the request waits as long as the acquisition does |
+//! | `DELETE /v1/sessions/{id}/acquisitions/{acquire_id}` | 204 |
+//! | `GET /v1/locks`, `GET /v1/locks/{name}` | 200, as of now (ReadIndex) |
+//! | `POST /v1/locks/{name}/break` | 200 (administrators) |
+//! | `GET /v1/events` | server-sent events |
+//! | `GET /v1/cluster` | 200, from any node |
+//! | `POST /v1/cluster/members`, `DELETE /v1/cluster/members/{id}` | 200 (administrators) |
+//!
+//! Hanging up is a request of its own: the server drops the handler of a connection that was closed, the handler
+//! drops the service's future, and that gives the place in the queue back.
+//!
+//! Waiting acquires are many and long. They are bounded below the number of requests in flight, so that a full
+//! queue never keeps a session from being kept alive.
+
+mod admin;
+mod body;
+mod cluster;
+mod error;
+mod events;
+mod feed;
+mod locks;
+mod metrics;
+mod openapi;
+mod sessions;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::{delete, get, post, put};
+use service_kit::{Faults, Metrics, Readiness, ServiceInfo, finish};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::Secret;
+use crate::service::LockService;
+
+/// Requests worked on at once.
+const IN_FLIGHT_MAX: usize = 16_384;
+/// Acquires among them that wait. The rest is for those that keep sessions alive and give locks back.
+const WAITING_MAX: usize = 12_288;
+
+/// What the handlers share.
+#[derive(Clone)]
+pub(crate) struct Api {
+    service: LockService,
+    admin_token: Option<Arc<Secret>>,
+    waiting: Arc<Semaphore>,
+    /// Ends the event streams: a stream has no end of its own, and would hold the shutdown up.
+    closing: CancellationToken,
+}
+
+impl Api {
+    pub(crate) fn new(service: LockService, admin_token: Option<Secret>, closing: CancellationToken) -> Self {
+        let admin_token = admin_token.map(Arc::new);
+        Self {
+            service,
+            admin_token,
+            waiting: Arc::new(Semaphore::new(WAITING_MAX)),
+            closing,
+        }
+    }
+}
+
+/// Everything a node answers on its client port.
+pub(crate) fn router(api: Api, faults: Faults) -> Router {
+    let instance = format!("lock-node-{}", api.service.status().id);
+    let metrics = Metrics::new("lock-node", &instance);
+    metrics::register(&metrics, &api.service);
+    let info = ServiceInfo::new("lock-node", instance, openapi::document()).in_flight_max(IN_FLIGHT_MAX);
+    let readiness = Readiness::new().check("leader", {
+        let service = api.service.clone();
+        move || {
+            let leader = service.status().leader;
+            async move { leader.map(drop).ok_or_else(|| "no leader is known".to_owned()) }
+        }
+    });
+    finish(routes(api), info, readiness, metrics, faults)
+}
+
+fn routes(api: Api) -> Router {
+    Router::new()
+        .route(
+            "/v1/sessions/{session_id}",
+            put(sessions::open).delete(sessions::close),
+        )
+        .route("/v1/sessions/{session_id}/keep-alive", post(sessions::keep_alive))
+        .route("/v1/sessions/{session_id}/acquisitions", post(sessions::acquire))
+        .route(
+            "/v1/sessions/{session_id}/acquisitions/{acquire_id}",
+            delete(sessions::release),
+        )
+        .route("/v1/locks", get(locks::list))
+        // A wildcard matches one character at least; without this, the empty name would be an unknown path.
+        .route("/v1/locks/", get(locks::empty_name).post(locks::empty_name))
+        .route("/v1/locks/{*name}", get(locks::show).post(locks::break_lock))
+        .route("/v1/events", get(events::stream))
+        .route("/v1/cluster", get(cluster::status))
+        .route("/v1/cluster/members", post(cluster::add_member))
+        .route("/v1/cluster/members/{id}", delete(cluster::remove_member))
+        .with_state(api)
+}

@@ -1,0 +1,118 @@
+//! Nodes that stop and come back: what was granted stays granted, and tokens only grow.
+
+use std::time::Duration;
+
+use crate::api::until_waiters;
+use crate::cluster::{Cluster, SOON};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tokens_grow_and_answers_stay_across_an_election_and_a_restart_of_all() {
+    let mut cluster = Cluster::start(3).await;
+    let session = cluster.session().await;
+    let held = session.granted(1, &["held"], 0).await;
+    let before = session.granted(2, &["gate"], 0).await;
+    session.release(2).await.expect(204);
+
+    let leader = cluster.leader().await;
+    cluster.stop(leader).await;
+    assert_eq!(
+        session.granted(1, &["held"], 0).await,
+        held,
+        "the new leader remembers"
+    );
+    session
+        .acquire(2, &["gate"], 0)
+        .await
+        .expect_problem(409, "already-released");
+    let after = session.granted(3, &["gate"], 0).await;
+    assert!(after > before);
+    session.release(3).await.expect(204);
+
+    cluster.stop_all().await;
+    cluster.start_all().await;
+    assert_eq!(session.granted(1, &["held"], 0).await, held, "the disks remember");
+    session
+        .acquire(3, &["gate"], 0)
+        .await
+        .expect_problem(409, "already-released");
+    let last = session.granted(4, &["gate"], 0).await;
+    assert!(last > after);
+    let lock = cluster.api.get("/v1/locks/held").await.expect(200);
+    assert_eq!(lock["holder"]["fencing_token"], held);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn waiters_of_a_leader_that_stops_keep_their_place() {
+    let mut cluster = Cluster::start(3).await;
+    let ttl = Duration::from_secs(10);
+    let holder = cluster.client("holder", ttl).await;
+    let grant = holder
+        .acquire(&["gate".to_owned()], Duration::ZERO)
+        .await
+        .expect("granted");
+    let mut waiting = Vec::new();
+    for place in 1..=3 {
+        let client = cluster.client(&format!("waiter {place}"), ttl).await;
+        waiting.push(tokio::spawn(async move {
+            let grant = client
+                .acquire(&["gate".to_owned()], Duration::from_secs(40))
+                .await
+                .expect("granted");
+            let token = grant.fencing_token();
+            grant.release().await.expect("released");
+            token
+        }));
+        until_waiters(&cluster.api, "gate", place).await;
+    }
+    let leader = cluster.leader().await;
+    cluster.stop(leader).await;
+    cluster.leader().await;
+    until_waiters(&cluster.api, "gate", 3).await;
+    assert!(!grant.is_lost(), "an election costs no session its life");
+    grant.release().await.expect("released");
+    let mut tokens = Vec::new();
+    for waiter in waiting {
+        tokens.push(waiter.await.expect("no waiter fails"));
+    }
+    assert!(
+        tokens.is_sorted(),
+        "first come, first served, also across an election: {tokens:?}"
+    );
+    cluster.nothing_is_left().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_a_quorum_nothing_is_granted_and_with_it_everything_goes_on() {
+    let mut cluster = Cluster::start(3).await;
+    let client = cluster.client("patient", Duration::from_secs(30)).await;
+    let grant = client
+        .acquire(&["gate".to_owned()], Duration::ZERO)
+        .await
+        .expect("granted");
+    let survivor = cluster.leader().await;
+    for at in (0..3).filter(|at| *at != survivor) {
+        cluster.stop(at).await;
+    }
+    let url = cluster.url(survivor);
+    let reply = testkit::eventually(SOON, "a node that knows it is alone", async || {
+        let reply = cluster
+            .api
+            .once(reqwest::Method::GET, &format!("{url}/v1/locks/gate"), None)
+            .await
+            .ok()?;
+        (reply.status == 503).then_some(reply)
+    })
+    .await;
+    assert!(
+        matches!(reply.slug(), "no-leader" | "outcome-unknown"),
+        "{}",
+        reply.body
+    );
+    let release = tokio::spawn(grant.release());
+    cluster.start_all().await;
+    release
+        .await
+        .expect("no panic")
+        .expect("released once there is a quorum");
+    cluster.nothing_is_left().await;
+}

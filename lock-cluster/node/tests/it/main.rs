@@ -1,0 +1,15 @@
+//! A lock cluster as its clients see it: three real nodes on loopback, real HTTP, real disks.
+//!
+//! Most tests run the nodes inside the test's process, where one can be shut down and started again; those about
+//! `kill -9` run the program. Each test has a cluster of its own.
+
+mod admin;
+mod api;
+mod bad_input;
+mod client;
+mod cluster;
+mod events;
+mod failover;
+mod locks;
+mod process;
+mod sessions;
