@@ -1,0 +1,294 @@
+//! `lockctl` as a shell runs it, against a real node.
+
+use std::process::{Output, Stdio};
+use std::time::Duration;
+
+use lock_node::{Member, Node, NodeConfig, Secret};
+use serde_json::Value;
+use tempfile::TempDir;
+use testkit::{eventually, free_ports};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+
+const SOON: Duration = Duration::from_secs(15);
+const ADMIN_TOKEN: &str = "let me in";
+
+/// One node, and the means to run `lockctl` against it.
+struct Shell {
+    node: Node,
+    _dir: TempDir,
+}
+
+impl Shell {
+    async fn start() -> Self {
+        let ports = free_ports(2);
+        let addr = |port: u16| std::net::SocketAddr::from(([127, 0, 0, 1], port));
+        let (client_addr, peer_addr) = (addr(ports[0]), addr(ports[1]));
+        let member = Member {
+            id: 1,
+            peer_addr: peer_addr.to_string(),
+            client_addr: client_addr.to_string(),
+        };
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let node = Node::start(NodeConfig {
+            id: 1,
+            client_addr,
+            peer_addr,
+            members: vec![member],
+            data_dir: dir.path().to_owned(),
+            bootstrap: true,
+            peer_secret: None,
+            admin_token: Secret::new(ADMIN_TOKEN),
+            enable_faults: false,
+        })
+        .await
+        .expect("the node starts");
+        testkit::wait_ready(SOON, node.client_url()).await;
+        Self { node, _dir: dir }
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        lockctl(self.node.client_url(), args)
+    }
+
+    async fn run(&self, args: &[&str]) -> Output {
+        self.command(args).output().await.expect("it runs")
+    }
+
+    async fn json(&self, args: &[&str]) -> Value {
+        let args: Vec<&str> = ["--json"].iter().chain(args).copied().collect();
+        let output = self.run(&args).await;
+        assert!(output.status.success(), "{output:?}");
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    }
+
+    /// Runs a command that holds a lock until it is told to end, and waits until it holds.
+    async fn hold(&self, name: &str, script: &str) -> Child {
+        let mut command = self.command(&["lock", name, "--ttl", "2s", "--", "sh", "-c", script]);
+        let mut holder = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("it runs");
+        let stdout = holder.stdout.take().expect("a pipe");
+        let mut lines = BufReader::new(stdout).lines();
+        let line = tokio::time::timeout(SOON, lines.next_line()).await;
+        let line = line.expect("it says so in time").expect("it can be read");
+        assert_eq!(line.as_deref(), Some("held"));
+        holder
+    }
+}
+
+fn lockctl(url: &str, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lockctl"));
+    command
+        .args(args)
+        .env("LOCK_URLS", url)
+        .env("LOCK_ADMIN_TOKEN", ADMIN_TOKEN)
+        .stdin(Stdio::null());
+    command.kill_on_drop(true);
+    command
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_command_knows_what_it_holds_and_its_exit_code_is_passed_through() {
+    let shell = Shell::start().await;
+    let script = "echo \"$LOCK_NAME $LOCK_FENCING_TOKEN $LOCK_SESSION\"; exit 7";
+    let output = shell.run(&["lock", "a/b", "c d", "--", "sh", "-c", script]).await;
+    assert_eq!(output.status.code(), Some(7), "{output:?}");
+    let said = text(&output.stdout);
+    let words: Vec<&str> = said.split_whitespace().collect();
+    assert_eq!(words[..2], ["a/b,c", "d"]);
+    assert!(words[2].parse::<u64>().is_ok() && words[3].len() == 36, "{said}");
+    assert_eq!(
+        shell.json(&["list"]).await["locks"],
+        serde_json::json!([]),
+        "nothing stays behind"
+    );
+
+    let killed = shell.run(&["lock", "x", "--", "sh", "-c", "kill -9 $$"]).await;
+    assert_eq!(killed.status.code(), Some(128 + 9));
+    let missing = shell.run(&["lock", "x", "--", "./no-such-program"]).await;
+    assert_eq!(missing.status.code(), Some(127));
+    let forbidden = shell.run(&["lock", "x", "--", "/etc/passwd"]).await;
+    assert_eq!(forbidden.status.code(), Some(126));
+    assert_eq!(
+        shell.run(&["lock", "x"]).await.status.code(),
+        Some(2),
+        "a command is needed"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_held_lock_is_shown_and_a_second_command_waits_or_gives_up() {
+    let shell = Shell::start().await;
+    let mut holder = shell.hold("gate", "echo held; read line").await;
+    let in_vain = shell.run(&["lock", "gate", "--wait", "0", "--", "true"]).await;
+    assert_eq!(in_vain.status.code(), Some(75), "{in_vain:?}");
+    assert!(text(&in_vain.stderr).contains("held"), "{in_vain:?}");
+    let in_vain = shell
+        .run(&["lock", "gate", "--wait", "200ms", "--", "true"])
+        .await;
+    assert_eq!(in_vain.status.code(), Some(75));
+
+    let patient = shell
+        .command(&["lock", "gate", "--", "echo", "mine"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    let shown = eventually(SOON, "a waiter", async || {
+        let shown = text(&shell.run(&["show", "gate"]).await.stdout);
+        shown.contains("PLACE").then_some(shown)
+    })
+    .await;
+    assert!(shown.starts_with("gate is held by "), "{shown}");
+    let list = text(&shell.run(&["list"]).await.stdout);
+    assert!(list.starts_with("NAME  ") && list.contains("gate"), "{list}");
+    let lock = shell.json(&["show", "gate"]).await;
+    assert_eq!(lock["waiters"].as_array().map(Vec::len), Some(1));
+
+    // The holder's `read` ends with its input.
+    drop(holder.stdin.take());
+    assert!(holder.wait().await.expect("it ends").code().is_some());
+    let output = patient.wait_with_output().await.expect("it ends");
+    assert_eq!(
+        (output.status.code(), text(&output.stdout)),
+        (Some(0), "mine\n".to_owned())
+    );
+    assert_eq!(
+        shell.run(&["show", "gate"]).await.status.code(),
+        Some(1),
+        "nobody holds or wants it"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_whose_lock_is_broken_is_killed_with_its_children() {
+    let shell = Shell::start().await;
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let pid_file = dir.path().join("child");
+    // Neither the shell nor its child listens to SIGTERM.
+    let script = format!(
+        "trap '' TERM; (trap '' TERM; sleep 600) & echo $! > {}; echo held; wait",
+        pid_file.display()
+    );
+    let mut holder = shell.hold("gate", &script).await;
+    let child = std::fs::read_to_string(&pid_file)
+        .expect("the child's id")
+        .trim()
+        .to_owned();
+    let alive = || std::path::Path::new("/proc").join(&child).exists();
+    assert!(alive());
+    let token = shell.json(&["show", "gate"]).await["holder"]["fencing_token"]
+        .as_u64()
+        .expect("a token")
+        .to_string();
+
+    let stale = shell.run(&["break", "gate", "--fencing-token", "0"]).await;
+    assert_eq!(stale.status.code(), Some(1), "{stale:?}");
+    let broken = shell.run(&["break", "gate", "--fencing-token", &token]).await;
+    assert!(broken.status.success(), "{broken:?}");
+    let status = tokio::time::timeout(SOON, holder.wait())
+        .await
+        .expect("it ends in time")
+        .expect("it ends");
+    assert_eq!(status.code(), Some(70));
+    eventually(SOON, "the child to be gone", async || (!alive()).then_some(())).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_whose_cluster_is_gone_is_killed_within_the_ttl_and_the_grace() {
+    let shell = Shell::start().await;
+    let mut holder = shell.hold("gate", "echo held; sleep 600").await;
+    let Shell { node, _dir } = shell;
+    node.shutdown().await;
+    let status = tokio::time::timeout(SOON, holder.wait())
+        .await
+        .expect("it ends in time")
+        .expect("it ends");
+    assert_eq!(status.code(), Some(70));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_signal_to_lockctl_reaches_the_command_and_the_lock_is_given_back() {
+    let shell = Shell::start().await;
+    let mut holder = shell
+        .hold(
+            "gate",
+            "trap 'exit 3' TERM; echo held; while :; do sleep 0.1; done",
+        )
+        .await;
+    let pid = holder.id().expect("it runs").to_string();
+    assert!(
+        Command::new("kill")
+            .args(["-TERM", &pid])
+            .status()
+            .await
+            .expect("kill runs")
+            .success()
+    );
+    let status = tokio::time::timeout(SOON, holder.wait())
+        .await
+        .expect("it ends in time")
+        .expect("it ends");
+    assert_eq!(status.code(), Some(3));
+    assert_eq!(shell.json(&["list"]).await["locks"], serde_json::json!([]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn status_members_and_events_are_told_to_people_and_to_scripts() {
+    let shell = Shell::start().await;
+    let status = text(&shell.run(&["status"]).await.stdout);
+    assert!(status.contains("ROLE") && status.contains("leader"), "{status}");
+    assert_eq!(shell.json(&["status"]).await[0]["status"]["role"], "leader");
+    let members = text(&shell.run(&["members"]).await.stdout);
+    assert!(
+        members.contains("PEERS") && members.contains("leader"),
+        "{members}"
+    );
+    assert_eq!(shell.json(&["members", "list"]).await[0]["id"], 1);
+
+    let mut watch = shell
+        .command(&["--json", "watch", "--from", "0"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    assert!(shell.run(&["lock", "gate", "--", "true"]).await.status.success());
+    let mut lines = BufReader::new(watch.stdout.take().expect("a pipe")).lines();
+    let told = async {
+        loop {
+            let line = lines
+                .next_line()
+                .await
+                .expect("it can be read")
+                .expect("it goes on");
+            let event: Value = serde_json::from_str(&line).expect("a line is a JSON object");
+            if event["event"] == "granted" {
+                return event;
+            }
+        }
+    };
+    let granted = tokio::time::timeout(SOON, told)
+        .await
+        .expect("it is told in time");
+    assert_eq!(granted["data"]["names"], serde_json::json!(["gate"]));
+    watch.kill().await.expect("it was watching");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_that_does_not_answer_is_told_from_a_refusal() {
+    let nowhere = format!("http://127.0.0.1:{}", free_ports(1)[0]);
+    let output = lockctl(&nowhere, &["lock", "gate", "--wait", "0", "--", "true"])
+        .output()
+        .await
+        .expect("it runs");
+    assert_eq!(output.status.code(), Some(69), "{output:?}");
+    let output = lockctl(&nowhere, &["status"]).output().await.expect("it runs");
+    assert_eq!(output.status.code(), Some(69));
+    let output = lockctl("nonsense", &["list"]).output().await.expect("it runs");
+    assert_eq!(output.status.code(), Some(1));
+}
