@@ -13,146 +13,8 @@ use lock_core::*;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
 
+use crate::histories::{ACQUIRE_IDS, Deed, NAMES, SESSIONS, Step, Timed, history, limits};
 use crate::model::Model;
-
-/// One step of a history.
-#[derive(Clone, Debug)]
-enum Step {
-    Do(Command),
-    /// Breaks a lock with the very token that holds it; a guessed token hardly ever does.
-    BreakHolder(LockName),
-    /// Releases what holds this name; a guessed id seldom does.
-    ReleaseHolder(LockName),
-    /// The node that brought the first waiter for this name gives it up, or another node does.
-    AbandonWaiter(LockName, Delivery),
-    /// Sends an earlier command again: a retry, or a first try that was a long time on its way.
-    Again(usize),
-    /// Goes through the bytes of a snapshot.
-    Restore,
-}
-
-/// A step and how much the leader's clock moved before it; it can move backwards.
-type Timed = (i64, Step);
-
-const SESSIONS: u128 = 4;
-const ACQUIRE_IDS: u64 = 8;
-const NAMES: [&str; 3] = ["a", "b", "c"];
-
-fn session() -> impl Strategy<Value = SessionId> {
-    (1..=SESSIONS).prop_map(|n| SessionId::new(uuid::Uuid::from_u128(n)))
-}
-
-fn acquire_id() -> impl Strategy<Value = AcquireId> {
-    (1..=ACQUIRE_IDS).prop_map(AcquireId::new)
-}
-
-fn name() -> impl Strategy<Value = LockName> {
-    prop::sample::select(NAMES.to_vec()).prop_map(|text| LockName::parse(text).unwrap())
-}
-
-fn names() -> impl Strategy<Value = LockNames> {
-    prop_oneof![
-        3 => name().prop_map(|name| LockNames::new([name]).unwrap()),
-        2 => prop::collection::vec(name(), 1..4).prop_map(|names| LockNames::new(names).unwrap()),
-    ]
-}
-
-fn delivery() -> impl Strategy<Value = Delivery> {
-    (1..=2u64).prop_map(Delivery::new)
-}
-
-fn command() -> impl Strategy<Value = Command> {
-    let ttl = prop::sample::select(vec![500, 1_000, 5_000, 60_000]).prop_map(|ms| TtlMs::new(ms).unwrap());
-    let wait = prop::sample::select(vec![0, 1, 100, 1_000, 60_000]).prop_map(|ms| WaitMs::new(ms).unwrap());
-    let label = prop::sample::select(vec!["", "x"]).prop_map(|text| Label::parse(text).unwrap());
-    let acknowledged = prop::option::weighted(0.3, acquire_id());
-    prop_oneof![
-        4 => (session(), ttl, label)
-            .prop_map(|(session_id, ttl, label)| Command::OpenSession { session_id, ttl, label }),
-        2 => (session(), acknowledged)
-            .prop_map(|(session_id, acknowledged)| Command::KeepAlive { session_id, acknowledged }),
-        1 => session().prop_map(|session_id| Command::CloseSession { session_id }),
-        10 => (session(), acquire_id(), names(), wait, delivery()).prop_map(
-            |(session_id, acquire_id, names, wait, delivery)| {
-                Command::Acquire { session_id, acquire_id, names, wait, delivery }
-            }
-        ),
-        3 => (session(), acquire_id(), delivery()).prop_map(|(session_id, acquire_id, delivery)| {
-            Command::Abandon { session_id, acquire_id, delivery }
-        }),
-        5 => (session(), acquire_id())
-            .prop_map(|(session_id, acquire_id)| Command::Release { session_id, acquire_id }),
-        1 => (name(), 0..9u64).prop_map(|(name, token)| {
-            Command::Break { name, fencing_token: FencingToken::new(token) }
-        }),
-        3 => Just(Command::Expire),
-    ]
-}
-
-fn step() -> impl Strategy<Value = Timed> {
-    let clock = prop_oneof![
-        6 => 0..3i64,
-        2 => 50..150i64,
-        // Just before, on, and just after the end of a session of the shortest kind.
-        2 => 498..503i64,
-        1 => 900..3_000i64,
-        1 => -2_000..0i64,
-    ];
-    let step = prop_oneof![
-        20 => command().prop_map(Step::Do),
-        1 => name().prop_map(Step::BreakHolder),
-        3 => name().prop_map(Step::ReleaseHolder),
-        1 => (name(), delivery()).prop_map(|(name, delivery)| Step::AbandonWaiter(name, delivery)),
-        4 => any::<prop::sample::Index>().prop_map(|index| Step::Again(index.index(1 << 16))),
-        1 => Just(Step::Restore),
-    ];
-    (clock, step)
-}
-
-/// Each limit on its own is either the real one, out of reach here, or a small one.
-fn limits() -> impl Strategy<Value = Limits> {
-    let or_small = |real: usize, small: std::ops::Range<usize>| prop_oneof![4 => Just(real), 1 => small];
-    let real = Limits::STANDARD;
-    let all = (
-        or_small(real.acquisitions_per_session, 1..6),
-        or_small(real.waiters_per_name, 0..3),
-        or_small(real.sessions, 1..4),
-        or_small(real.names, 1..3),
-        or_small(real.acquisitions, 2..9),
-    );
-    all.prop_map(
-        |(acquisitions_per_session, waiters_per_name, sessions, names, acquisitions)| Limits {
-            acquisitions_per_session,
-            waiters_per_name,
-            sessions,
-            names,
-            acquisitions,
-        },
-    )
-}
-
-/// Everybody who is to be there is there from the start, or most of a history would be refused.
-fn openings() -> impl Strategy<Value = Vec<Timed>> {
-    prop::collection::vec(
-        prop::sample::select(vec![500u64, 5_000, 60_000, 60_000]),
-        2..=SESSIONS as usize,
-    )
-    .prop_map(|ttls| {
-        let open = |(n, ms): (u128, u64)| Command::OpenSession {
-            session_id: SessionId::new(uuid::Uuid::from_u128(n)),
-            ttl: TtlMs::new(ms).unwrap(),
-            label: Label::default(),
-        };
-        (1..)
-            .zip(ttls)
-            .map(|opening| (1, Step::Do(open(opening))))
-            .collect()
-    })
-}
-
-fn history() -> impl Strategy<Value = Vec<Timed>> {
-    (openings(), prop::collection::vec(step(), 1..60)).prop_map(|(first, rest)| [first, rest].concat())
-}
 
 /// How often each kind of answer and event came up, over all histories.
 type Tally = BTreeMap<String, u64>;
@@ -261,44 +123,10 @@ impl Run {
             self.clock = self.clock.saturating_add_signed(moved);
             let command = match step {
                 Step::Do(command) => command,
-                Step::BreakHolder(name) => {
-                    let Some(holder) = self.holder(&name) else {
-                        continue;
-                    };
-                    Command::Break {
-                        name,
-                        fencing_token: holder.fencing_token,
-                    }
-                }
-                Step::ReleaseHolder(name) => {
-                    let Some(HolderView {
-                        session_id,
-                        acquire_id,
-                        ..
-                    }) = self.holder(&name)
-                    else {
-                        continue;
-                    };
-                    Command::Release {
-                        session_id,
-                        acquire_id,
-                    }
-                }
-                Step::AbandonWaiter(name, delivery) => {
-                    let Some(WaiterView {
-                        session_id,
-                        acquire_id,
-                        ..
-                    }) = self.waiter(&name)
-                    else {
-                        continue;
-                    };
-                    Command::Abandon {
-                        session_id,
-                        acquire_id,
-                        delivery,
-                    }
-                }
+                Step::Aimed(name, holder, deed) => match self.aim(&name, holder, deed) {
+                    Some(command) => command,
+                    None => continue,
+                },
                 Step::Again(index) if self.sent.is_empty() || index == 0 => continue,
                 Step::Again(index) => self.sent[index % self.sent.len()].clone(),
                 Step::Restore => {
@@ -312,12 +140,40 @@ impl Run {
         self.restore()
     }
 
-    fn holder(&self, name: &LockName) -> Option<HolderView> {
-        self.state.lock(name.as_str())?.holder
-    }
-
-    fn waiter(&self, name: &LockName) -> Option<WaiterView> {
-        self.state.lock(name.as_str())?.waiters.first().cloned()
+    /// The command that does this to whoever is there, if anybody is.
+    fn aim(&self, name: &LockName, holder: bool, deed: Deed) -> Option<Command> {
+        let lock = self.state.lock(name.as_str())?;
+        let (session_id, acquire_id) = if holder {
+            lock.holder.as_ref().map(|one| (one.session_id, one.acquire_id))?
+        } else {
+            lock.waiters.first().map(|one| (one.session_id, one.acquire_id))?
+        };
+        Some(match deed {
+            Deed::Break => Command::Break {
+                name: name.clone(),
+                fencing_token: lock.holder?.fencing_token,
+            },
+            Deed::Release => Command::Release {
+                session_id,
+                acquire_id,
+            },
+            Deed::Abandon(delivery) => Command::Abandon {
+                session_id,
+                acquire_id,
+                delivery,
+            },
+            Deed::Retry(by) => {
+                let asked = |command: &&Command| {
+                    matches!(command, Command::Acquire { session_id: s, acquire_id: a, .. }
+                        if (*s, *a) == (session_id, acquire_id))
+                };
+                let mut again = self.sent.iter().rev().find(asked)?.clone();
+                if let Command::Acquire { delivery, .. } = &mut again {
+                    *delivery = by;
+                }
+                again
+            }
+        })
     }
 
     fn apply(&mut self, command: Command, tally: &mut Tally) -> Result<(), TestCaseError> {

@@ -119,4 +119,9 @@ fn a_snapshot_in_which_two_hold_one_lock_is_not_restored() {
         error.to_string().contains("without being first in line"),
         "{error}"
     );
+
+    // Both in one line with one number: that is not even a line.
+    bytes[at + 8] -= 1;
+    let error = LockState::restore(postcard::from_bytes(&bytes).unwrap()).unwrap_err();
+    assert!(error.to_string().contains("arrived twice"), "{error}");
 }
