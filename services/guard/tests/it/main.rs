@@ -1,3 +1,4 @@
 //! The strategies as a service uses them.
 
+mod cluster;
 mod local;

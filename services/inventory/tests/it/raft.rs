@@ -1,0 +1,252 @@
+//! Inventory with the lock cluster: three real nodes in this process.
+
+use std::time::Duration;
+
+use futures::future::{join, join_all};
+use lock_node::{Member, Node, NodeConfig};
+use reqwest::Method;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use testkit::{TestDb, eventually, free_ports};
+use ticketing_types::Strategy;
+
+use crate::shop::{Shop, cart, cart_for, outcomes};
+
+const SOON: Duration = Duration::from_secs(30);
+/// The shortest that the cluster takes, so that a paused holder is gone soon.
+const SESSION_TTL: Duration = Duration::from_millis(500);
+
+/// Lock nodes that can be stopped and started again.
+struct Cluster {
+    members: Vec<Member>,
+    dirs: TempDir,
+    nodes: Vec<Node>,
+}
+
+impl Cluster {
+    async fn start(size: u64) -> Self {
+        let ports = free_ports(2 * usize::try_from(size).expect("small"));
+        let members = (1..=size).zip(ports.chunks(2)).map(|(id, ports)| Member {
+            id,
+            peer_addr: format!("127.0.0.1:{}", ports[0]),
+            client_addr: format!("127.0.0.1:{}", ports[1]),
+        });
+        let dirs = tempfile::tempdir().expect("a directory");
+        let mut cluster = Self {
+            members: members.collect(),
+            dirs,
+            nodes: Vec::new(),
+        };
+        cluster.start_again().await;
+        cluster
+    }
+
+    async fn start_again(&mut self) {
+        for member in &self.members {
+            let config = NodeConfig {
+                id: member.id,
+                client_addr: member.client_addr.parse().expect("an address"),
+                peer_addr: member.peer_addr.parse().expect("an address"),
+                members: self.members.clone(),
+                data_dir: self.dirs.path().join(member.id.to_string()),
+                bootstrap: true,
+                peer_secret: None,
+                admin_token: None,
+                enable_faults: false,
+            };
+            self.nodes.push(Node::start(config).await.expect("a node starts"));
+        }
+        eventually(SOON, "a leader", async || {
+            self.nodes.iter().find_map(|node| node.service().status().leader)
+        })
+        .await;
+    }
+
+    async fn stop(&mut self) {
+        for node in self.nodes.drain(..) {
+            node.shutdown().await;
+        }
+    }
+
+    /// Two instances that use this cluster.
+    async fn shop(&self, db: &TestDb) -> Shop {
+        Shop::open_with(db, 2, |config| {
+            config.default_strategy = Strategy::Raft;
+            config.lock_urls = self.members.iter().map(Member::client_url).collect();
+            config.session_ttl = SESSION_TTL;
+        })
+        .await
+    }
+}
+
+fn tokens(records: &Value) -> Vec<i64> {
+    let tokens = records["accepted_tokens"].as_array().expect("a list");
+    tokens
+        .iter()
+        .map(|token| token.as_i64().expect("a number"))
+        .collect()
+}
+
+/// Lets instance 0 stop between its read and its write for longer than its session lives, while instance 1 sells
+/// the one ticket there is. Answers what the stopped request is answered when it goes on.
+async fn a_holder_is_paused(shop: &Shop, event: &str, strategy: Strategy) -> crate::shop::Reply {
+    shop.event(event, 1).await;
+    let headers = [
+        ("lock-strategy", strategy.name()),
+        ("fault", "inventory.critical-section=pause=3s"),
+    ];
+    let (path, wish) = (format!("/v1/holds/{event}-paused"), cart("ann", &[(event, 1)]));
+    let paused = shop.send(0, Method::PUT, &path, &headers, Some(&wish));
+    let other = async {
+        eventually(SOON, "ann is inside", async || {
+            let faults = shop.send(0, Method::GET, "/v1/faults", &[], None).await;
+            let points = faults.body["points"].as_array()?;
+            let fired = points
+                .iter()
+                .find(|point| point["point"] == "inventory.critical-section")?["fired"]
+                .as_i64()?;
+            (fired > 0).then_some(())
+        })
+        .await;
+        let id = format!("{event}-other");
+        shop.place(1, &id, &cart("bob", &[(event, 1)]), strategy)
+            .await
+            .is(201);
+        shop.confirm(1, &id).await.is(200);
+    };
+    join(paused, other).await.0
+}
+
+testkit::for_each_engine! {
+    async fn a_burst_over_two_instances_sells_every_ticket_once(db: TestDb) {
+        let mut cluster = Cluster::start(3).await;
+        let shop = cluster.shop(&db).await;
+        for strategy in [Strategy::Raft, Strategy::RaftUnfenced] {
+            let event = format!("e-{strategy}");
+            shop.event(&event, 20).await;
+            let replies = shop.burst(&event, 120, strategy).await;
+            let counts = outcomes(&replies);
+            assert_eq!(counts.get("201"), Some(&20), "{strategy}: {counts:?}");
+            assert_eq!(counts.get("409 sold-out"), Some(&100), "{strategy}: {counts:?}");
+            let stock = shop.stock(&event).await;
+            stock.adds_up();
+            assert_eq!(stock.sold, 20, "{strategy}");
+            let waited = |reply: &&crate::shop::Reply| reply.body["timings"]["lock_wait_ms"].as_f64() > Some(0.0);
+            assert!(replies.iter().filter(|reply| reply.status == 201).all(|reply| waited(&reply)), "{strategy}");
+        }
+        let tokens = tokens(&shop.records("e-raft").await);
+        assert_eq!(tokens.len(), 20);
+        assert!(tokens.is_sorted(), "I8: {tokens:?}");
+        shop.close().await;
+        cluster.stop().await;
+    }
+
+    async fn a_paused_holder_is_refused_by_the_fence_and_by_nothing_else(db: TestDb) {
+        let mut cluster = Cluster::start(3).await;
+        let shop = cluster.shop(&db).await;
+
+        a_holder_is_paused(&shop, "fenced", Strategy::Raft).await.is_problem(409, "stale-fencing-token");
+        let stock = shop.stock("fenced").await;
+        stock.adds_up();
+        assert_eq!((stock.sold, stock.held), (1, 0));
+        let records = shop.records("fenced").await;
+        assert_eq!(records["stale_tokens_rejected"], 1);
+        // Nothing happened, so the same hold may be asked for again.
+        let again = shop.place(0, "fenced-paused", &cart("ann", &[("fenced", 1)]), Strategy::Raft).await;
+        again.is_problem(409, "sold-out");
+
+        a_holder_is_paused(&shop, "unfenced", Strategy::RaftUnfenced).await.is(201);
+        shop.confirm(0, "unfenced-paused").await.is(200);
+        assert_eq!(shop.stock("unfenced").await.oversold, 1, "a lock without a fence is not enough");
+        shop.close().await;
+        cluster.stop().await;
+    }
+
+    async fn carts_over_the_same_events_in_another_order_all_get_their_tickets(db: TestDb) {
+        let mut cluster = Cluster::start(3).await;
+        let shop = cluster.shop(&db).await;
+        shop.event_with(json!({ "id": "a", "capacity": 1000, "max_per_buyer": 2 })).await;
+        shop.event("b", 1000).await;
+        let replies = join_all((0..60).map(|at| {
+            let shop = &shop;
+            let items = if at % 2 == 0 { [("a", 1), ("b", 1)] } else { [("b", 1), ("a", 1)] };
+            async move { shop.place(at, &format!("h{at}"), &cart(&format!("buyer-{at}"), &items), Strategy::Raft).await }
+        }))
+        .await;
+        assert_eq!(outcomes(&replies).get("201"), Some(&60));
+
+        // The limit stands inside the same section.
+        let wish = cart("ann", &[("a", 1)]);
+        let ids: Vec<_> = (0..30).map(|at| format!("limit-{at}")).collect();
+        let replies = join_all(ids.iter().enumerate().map(|(at, id)| shop.place(at, id, &wish, Strategy::Raft))).await;
+        let counts = outcomes(&replies);
+        assert_eq!(counts.get("201"), Some(&2), "{counts:?}");
+        assert_eq!(counts.get("422 limit-reached"), Some(&28), "{counts:?}");
+        for event in ["a", "b"] {
+            shop.stock(event).await.adds_up();
+        }
+        shop.close().await;
+        cluster.stop().await;
+    }
+
+    async fn stock_that_comes_back_during_a_burst_is_not_lost(db: TestDb) {
+        let mut cluster = Cluster::start(3).await;
+        let shop = cluster.shop(&db).await;
+        shop.event("e", 60).await;
+        // A third of the holds is released at once, a third left to its time, a third confirmed.
+        let confirmed: usize = join_all((0..60).map(|at| {
+            let shop = &shop;
+            async move {
+                let id = format!("h{at}");
+                let wish = cart_for(1_000, &format!("buyer-{at}"), &[("e", 1)]);
+                shop.place(at, &id, &wish, Strategy::Raft).await.is(201);
+                match at % 3 {
+                    0 => shop.release(at + 1, &id).await.is(204),
+                    1 => return 0,
+                    _ => {
+                        let confirmed = shop.confirm(at + 1, &id).await;
+                        return usize::from(confirmed.status == 200);
+                    }
+                };
+                0
+            }
+        }))
+        .await
+        .into_iter()
+        .sum();
+        let stock = eventually(SOON, "no hold is left", async || {
+            let stock = shop.stock("e").await;
+            (stock.held == 0).then_some(stock)
+        })
+        .await;
+        stock.adds_up();
+        assert_eq!(stock.sold, i64::try_from(confirmed).expect("small"));
+        let records = shop.records("e").await;
+        assert!(tokens(&records).is_sorted(), "I8");
+        shop.close().await;
+        cluster.stop().await;
+    }
+
+    async fn a_release_without_a_cluster_is_owed_until_the_cluster_is_back(db: TestDb) {
+        let mut cluster = Cluster::start(1).await;
+        let shop = cluster.shop(&db).await;
+        shop.event("e", 5).await;
+        shop.place(0, "h", &cart("ann", &[("e", 2)]), Strategy::Raft).await.is(201);
+        cluster.stop().await;
+
+        shop.release(0, "h").await.is(204);
+        let stock = shop.stock("e").await;
+        assert_eq!((stock.available, stock.held), (3, 2), "owed");
+        shop.confirm(1, "h").await.is_problem(409, "hold-closed");
+
+        cluster.start_again().await;
+        let stock = eventually(SOON, "the debt is paid", async || {
+            let stock = shop.stock("e").await;
+            (stock.held == 0).then_some(stock)
+        })
+        .await;
+        assert_eq!(stock.available, 5);
+        shop.close().await;
+        cluster.stop().await;
+    }
+}
