@@ -64,7 +64,10 @@ impl std::str::FromStr for Member {
         let malformed = || ConfigError::MalformedMember(text.to_owned());
         let (id, addresses) = text.split_once('=').ok_or_else(malformed)?;
         let (peer_addr, client_addr) = addresses.split_once(',').ok_or_else(malformed)?;
-        let has_port = |addr: &str| addr.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
+        let has_port = |addr: &str| {
+            addr.rsplit_once(':')
+                .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
+        };
         if !has_port(peer_addr) || !has_port(client_addr) {
             return Err(malformed());
         }
@@ -114,7 +117,10 @@ impl NodeConfig {
             return Err(ConfigError::MemberTwice(twice.id));
         }
         if self.me().is_none() {
-            return Err(ConfigError::NotAMember { id: self.id, members: seen.into_iter().collect() });
+            return Err(ConfigError::NotAMember {
+                id: self.id,
+                members: seen.into_iter().collect(),
+            });
         }
         if self.peer_secret.is_none() {
             if !self.peer_addr.ip().is_loopback() {
@@ -153,7 +159,9 @@ pub enum ConfigError {
         members: Vec<u64>,
     },
     /// A peer address beyond this machine without a secret.
-    #[error("peer address {0} is reachable from other machines, but no peer secret is configured: set one on every node, or use loopback addresses")]
+    #[error(
+        "peer address {0} is reachable from other machines, but no peer secret is configured: set one on every node, or use loopback addresses"
+    )]
     OpenPeerPort(String),
 }
 
@@ -166,7 +174,10 @@ mod tests {
             id: 1,
             client_addr: "127.0.0.1:0".parse().unwrap(),
             peer_addr: "127.0.0.1:0".parse().unwrap(),
-            members: vec!["1=127.0.0.1:8601,127.0.0.1:8501".parse().unwrap(), "2=localhost:8602,127.0.0.1:8502".parse().unwrap()],
+            members: vec![
+                "1=127.0.0.1:8601,127.0.0.1:8501".parse().unwrap(),
+                "2=localhost:8602,127.0.0.1:8502".parse().unwrap(),
+            ],
             data_dir: PathBuf::from("unused"),
             bootstrap: true,
             peer_secret: None,
@@ -184,20 +195,29 @@ mod tests {
     fn a_peer_beyond_this_machine_needs_a_secret() {
         let mut open = config();
         open.members[1].peer_addr = "lock-2:8602".to_owned();
-        assert_eq!(open.validate(), Err(ConfigError::OpenPeerPort("lock-2:8602".to_owned())));
+        assert_eq!(
+            open.validate(),
+            Err(ConfigError::OpenPeerPort("lock-2:8602".to_owned()))
+        );
         open.peer_secret = Secret::new("tell nobody");
         assert_eq!(open.validate(), Ok(()));
 
         let mut listening_everywhere = config();
         listening_everywhere.peer_addr = "0.0.0.0:8601".parse().unwrap();
-        assert!(matches!(listening_everywhere.validate(), Err(ConfigError::OpenPeerPort(_))));
+        assert!(matches!(
+            listening_everywhere.validate(),
+            Err(ConfigError::OpenPeerPort(_))
+        ));
     }
 
     #[test]
     fn a_node_must_be_one_of_its_members_and_each_member_once() {
         let mut stranger = config();
         stranger.id = 9;
-        assert!(matches!(stranger.validate(), Err(ConfigError::NotAMember { id: 9, .. })));
+        assert!(matches!(
+            stranger.validate(),
+            Err(ConfigError::NotAMember { id: 9, .. })
+        ));
         let mut twice = config();
         twice.members.push(twice.members[0].clone());
         assert_eq!(twice.validate(), Err(ConfigError::MemberTwice(1)));
@@ -207,7 +227,15 @@ mod tests {
     fn a_member_is_an_id_and_two_addresses() {
         let member: Member = "3=lock-3:8603,lock-3:8503".parse().unwrap();
         assert_eq!(member.client_url(), "http://lock-3:8503");
-        for text in ["", "3", "3=a:1", "x=a:1,b:2", "3=a,b:2", "3=a:1,b:notaport", "3=:1,b:2"] {
+        for text in [
+            "",
+            "3",
+            "3=a:1",
+            "x=a:1,b:2",
+            "3=a,b:2",
+            "3=a:1,b:notaport",
+            "3=:1,b:2",
+        ] {
             assert!(text.parse::<Member>().is_err(), "{text:?} was accepted");
         }
     }

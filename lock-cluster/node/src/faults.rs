@@ -42,12 +42,24 @@ impl NodeFaults {
     /// The points of a node with these members; they can be switched only if `enabled`.
     pub fn new(enabled: bool, members: &[Member]) -> Self {
         if !enabled {
-            return Self { switches: Faults::disabled(), links: Arc::default() };
+            return Self {
+                switches: Faults::disabled(),
+                links: Arc::default(),
+            };
         }
         let name = |id: u64| -> &'static str { Box::leak(format!("raft.peer/{id}").into_boxed_str()) };
-        let links: BTreeMap<u64, &'static str> = members.iter().map(|member| (member.id, name(member.id))).collect();
-        let points: Vec<&'static str> = [APPEND, AFTER_COMMIT].into_iter().chain(links.values().copied()).collect();
-        Self { switches: Faults::new(true, &points), links: Arc::new(links) }
+        let links: BTreeMap<u64, &'static str> = members
+            .iter()
+            .map(|member| (member.id, name(member.id)))
+            .collect();
+        let points: Vec<&'static str> = [APPEND, AFTER_COMMIT]
+            .into_iter()
+            .chain(links.values().copied())
+            .collect();
+        Self {
+            switches: Faults::new(true, &points),
+            links: Arc::new(links),
+        }
     }
 
     /// The switches themselves, for the HTTP API and for tests.

@@ -11,14 +11,19 @@
 //!
 //! [`Node`] ties them together: `Node::start(config).await?`, and `node.shutdown().await` at the end.
 
+pub mod cli;
 pub mod config;
 pub mod faults;
+mod http;
 pub mod node;
 pub mod raft;
 pub mod service;
 
+#[cfg(test)]
+mod cluster_tests;
+
 pub use config::{ConfigError, Member, NodeConfig, Secret};
-pub use faults::{AfterCommit, Cut, NodeFaults};
+pub use faults::NodeFaults;
 pub use node::Node;
 pub use raft::{ServiceRt, Tokio};
 pub use service::{LockService, ServiceError};

@@ -62,7 +62,9 @@ impl Node {
         let faults = NodeFaults::new(config.enable_faults, &config.members);
         let dir = &config.data_dir;
         let in_dir = || format!("opening the data directory {}", dir.display());
-        let log = LogStore::new(Box::new(DiskLog::open(&dir.join("log"), faults.clone()).with_context(in_dir)?));
+        let log = LogStore::new(Box::new(
+            DiskLog::open(&dir.join("log"), faults.clone()).with_context(in_dir)?,
+        ));
         let snapshots = Arc::new(SnapshotDir::open(&dir.join("snapshots")).with_context(in_dir)?);
 
         let replica = Arc::new(Replica::new());
@@ -70,11 +72,19 @@ impl Node {
         let machine = StateMachine::new(replica.clone(), clock.clone(), snapshots);
         let key = Key::new(config.peer_secret.as_ref());
         let network = PeerNetwork::new(config.id, key.clone(), faults.clone(), nodes(&config.members));
-        let consensus = Consensus::start(config.id, &config.members, log, machine, network, snapshot_every).await?;
+        let consensus =
+            Consensus::start(config.id, &config.members, log, machine, network, snapshot_every).await?;
 
         let closing = CancellationToken::new();
         let raft = consensus.raft().clone();
-        let peers = tokio::spawn(peer::serve(peer_port, config.id, key, raft, faults.clone(), closing.clone()));
+        let peers = tokio::spawn(peer::serve(
+            peer_port,
+            config.id,
+            key,
+            raft,
+            faults.clone(),
+            closing.clone(),
+        ));
         if config.bootstrap {
             consensus.bootstrap().await.context("forming the cluster")?;
         }
@@ -83,7 +93,15 @@ impl Node {
         let router = http::router(api, faults.switches().clone());
         let clients = service_kit::serve(client_port, router, closing.clone());
         tracing::info!(node.id = config.id, client_url, "lock node started");
-        Ok(Self { client_url, service, consensus, faults, closing, clients, peers })
+        Ok(Self {
+            client_url,
+            service,
+            consensus,
+            faults,
+            closing,
+            clients,
+            peers,
+        })
     }
 
     /// The base URL under which this node serves clients.
@@ -122,10 +140,18 @@ impl Node {
 }
 
 /// Where the system was asked for a port, the node's own entry among the members learns which it is.
-fn name_chosen_ports(config: &mut NodeConfig, client_port: &TcpListener, peer_port: &TcpListener) -> anyhow::Result<()> {
+fn name_chosen_ports(
+    config: &mut NodeConfig,
+    client_port: &TcpListener,
+    peer_port: &TcpListener,
+) -> anyhow::Result<()> {
     let (client_addr, peer_addr) = (client_port.local_addr()?, peer_port.local_addr()?);
     let id = config.id;
-    let me = config.members.iter_mut().find(|member| member.id == id).context("validated before")?;
+    let me = config
+        .members
+        .iter_mut()
+        .find(|member| member.id == id)
+        .context("validated before")?;
     if config.client_addr.port() == 0 {
         me.client_addr = client_addr.to_string();
     }

@@ -14,7 +14,7 @@ use openraft::errors::{ClientWriteError, ForwardToLeader, LinearizableReadError,
 use openraft::impls::OneshotResponder;
 use openraft::network::RaftNetworkFactory;
 use openraft::raft::ClientWriteResult;
-use openraft::{Raft, RaftMetrics, ReadPolicy, ServerState};
+use openraft::{Raft, ReadPolicy};
 
 use super::log::LogStore;
 use super::runtime::ServiceRt;
@@ -22,7 +22,7 @@ use super::settings::{ELECTION_MS_MAX, settings};
 use super::state_machine::StateMachine;
 use super::types::{Batch, Cfg, PeerNode};
 use crate::config::Member;
-use crate::service::{Leader, MemberStatus, Role, ServiceError};
+use crate::service::{Leader, ServiceError};
 
 /// How long a read waits for a majority to confirm that this node still leads.
 const READ_DEADLINE: Duration = Duration::from_secs(2);
@@ -32,36 +32,29 @@ const CHANGE_DEADLINE: Duration = Duration::from_secs(30);
 const OUT_OF_TOUCH: Duration = Duration::from_millis(3 * ELECTION_MS_MAX);
 
 type Write<R> = ClientWriteResult<Cfg<R>>;
+type Changed<R, T> = Result<T, RaftError<Cfg<R>, ClientWriteError<Cfg<R>>>>;
 
 /// A submitted entry whose outcome is to come.
 pub struct Pending<R: ServiceRt>(<R::Oneshot as Oneshot>::Receiver<Write<R>>);
 
-/// What is asked of the library about this node.
-pub(crate) struct ConsensusStatus {
-    pub(crate) role: Role,
-    pub(crate) term: u64,
-    pub(crate) leader: Option<Leader>,
-    pub(crate) last_log: Option<u64>,
-    pub(crate) committed: Option<u64>,
-    pub(crate) applied: Option<u64>,
-    pub(crate) snapshot: Option<u64>,
-    pub(crate) members: Vec<MemberStatus>,
-    pub(crate) lag: BTreeMap<u64, u64>,
-}
-
 /// One node's part in the consensus. Clones share it.
 pub struct Consensus<R: ServiceRt> {
-    id: u64,
-    raft: Raft<Cfg<R>, StateMachine<R>>,
+    pub(super) id: u64,
+    pub(super) raft: Raft<Cfg<R>, StateMachine<R>>,
     log: LogStore<R>,
     /// The members as this node was told at its start. Their addresses win over those in the log, which may be
     /// from before a move.
-    told: Arc<BTreeMap<u64, PeerNode>>,
+    pub(super) told: Arc<BTreeMap<u64, PeerNode>>,
 }
 
 impl<R: ServiceRt> Clone for Consensus<R> {
     fn clone(&self) -> Self {
-        Self { id: self.id, raft: self.raft.clone(), log: self.log.clone(), told: self.told.clone() }
+        Self {
+            id: self.id,
+            raft: self.raft.clone(),
+            log: self.log.clone(),
+            told: self.told.clone(),
+        }
     }
 }
 
@@ -80,8 +73,20 @@ impl<R: ServiceRt> Consensus<R> {
         N: RaftNetworkFactory<Cfg<R>>,
         N::Network: openraft::network::NetSnapshot<Cfg<R>, SnapshotData = bytes::Bytes>,
     {
-        let raft = Raft::new(id, Arc::new(settings(snapshot_every)), network, log.clone(), machine).await?;
-        Ok(Self { id, raft, log, told: Arc::new(nodes(members)) })
+        let raft = Raft::new(
+            id,
+            Arc::new(settings(snapshot_every)),
+            network,
+            log.clone(),
+            machine,
+        )
+        .await?;
+        Ok(Self {
+            id,
+            raft,
+            log,
+            told: Arc::new(nodes(members)),
+        })
     }
 
     /// Forms the cluster, if this is the member to do it and it was not done before. Every node may call this at
@@ -117,14 +122,24 @@ impl<R: ServiceRt> Consensus<R> {
 
     /// Whether this node believes to lead although no majority has answered it for long.
     pub(crate) fn is_out_of_touch(&self) -> bool {
-        self.raft.as_leader().is_ok_and(|leader| leader.last_quorum_acked().is_some_and(|at| R::since(at) > OUT_OF_TOUCH))
+        self.raft.as_leader().is_ok_and(|leader| {
+            leader
+                .last_quorum_acked()
+                .is_some_and(|at| R::since(at) > OUT_OF_TOUCH)
+        })
     }
 
     /// Hands an entry to the library, to be appended in this order and in `term` or not at all: it was stamped with
     /// the clock of that term's leader.
     pub(crate) async fn submit(&self, term: u64, batch: Batch) -> Result<Pending<R>, ServiceError> {
         let (responder, outcome) = OneshotResponder::new_pair();
-        match self.raft.write(batch).with_leader(term).responder(responder).await {
+        match self
+            .raft
+            .write(batch)
+            .with_leader(term)
+            .responder(responder)
+            .await
+        {
             Ok(()) => Ok(Pending(outcome)),
             Err(_stopped) => Err(ServiceError::ShuttingDown),
         }
@@ -149,70 +164,46 @@ impl<R: ServiceRt> Consensus<R> {
     /// Returns when this node has applied everything that was committed before the call, and led throughout: a
     /// majority has said so *after* the call came in. A lease would be faster, and wrong on a node that was stopped.
     pub(crate) async fn read_index(&self) -> Result<(), ServiceError> {
-        match R::timeout(READ_DEADLINE, self.raft.ensure_linearizable(ReadPolicy::ReadIndex)).await {
+        match R::timeout(
+            READ_DEADLINE,
+            self.raft.ensure_linearizable(ReadPolicy::ReadIndex),
+        )
+        .await
+        {
             Ok(Ok(_)) => Ok(()),
-            Ok(Err(RaftError::APIError(LinearizableReadError::ForwardToLeader(forward)))) => Err(self.elsewhere(&forward)),
-            Ok(Err(RaftError::APIError(LinearizableReadError::QuorumNotEnough(_)))) | Err(_) => Err(ServiceError::NoLeader),
+            Ok(Err(RaftError::APIError(LinearizableReadError::ForwardToLeader(forward)))) => {
+                Err(self.elsewhere(&forward))
+            }
+            Ok(Err(RaftError::APIError(LinearizableReadError::QuorumNotEnough(_)))) | Err(_) => {
+                Err(ServiceError::NoLeader)
+            }
             Ok(Err(RaftError::Fatal(_))) => Err(ServiceError::ShuttingDown),
         }
     }
 
-    pub(crate) fn status(&self) -> ConsensusStatus {
-        let metrics: RaftMetrics<Cfg<R>> = self.raft.metrics().borrow_watched().clone();
-        let membership = metrics.membership_config.membership();
-        let voters: BTreeSet<u64> = membership.voter_ids().collect();
-        let matched = |id: u64| metrics.replication.as_ref()?.get(&id).cloned().flatten().map(|position| position.index);
-        let members = membership
-            .nodes()
-            .map(|(id, node)| {
-                let node = self.told.get(id).unwrap_or(node);
-                MemberStatus {
-                    id: *id,
-                    peer_addr: node.peer_addr.clone(),
-                    client_url: node.client_url.clone(),
-                    voter: voters.contains(id),
-                    matched: matched(*id),
-                }
-            })
-            .collect::<Vec<_>>();
-        let behind = |matched: Option<u64>| metrics.last_log_index.map_or(0, |last| last + 1) - matched.map_or(0, |at| at + 1).min(metrics.last_log_index.map_or(0, |last| last + 1));
-        let lag = match metrics.state {
-            ServerState::Leader => members.iter().filter(|member| member.id != self.id).map(|member| (member.id, behind(member.matched))).collect(),
-            _ => BTreeMap::new(),
-        };
-        ConsensusStatus {
-            role: match metrics.state {
-                ServerState::Learner => Role::Learner,
-                ServerState::Follower => Role::Follower,
-                ServerState::Candidate => Role::Candidate,
-                ServerState::Leader => Role::Leader,
-                ServerState::Shutdown => Role::Stopped,
-            },
-            term: metrics.current_term,
-            leader: metrics.current_leader.map(|id| self.leader(id, membership.get_node(&id))),
-            last_log: metrics.last_log_index,
-            committed: metrics.local_committed.map(|position| position.index),
-            applied: metrics.last_applied.map(|position| position.index),
-            snapshot: metrics.snapshot.map(|position| position.index),
-            members,
-            lag,
-        }
-    }
-
+    /// Adds a member that receives the log without voting.
     pub(crate) async fn add_learner(&self, member: &Member) -> Result<(), ServiceError> {
-        let node = PeerNode { peer_addr: member.peer_addr.clone(), client_url: member.client_url() };
+        let node = PeerNode {
+            peer_addr: member.peer_addr.clone(),
+            client_url: member.client_url(),
+        };
         self.changed(R::timeout(CHANGE_DEADLINE, self.raft.add_learner(member.id, node, false)).await)
     }
 
+    /// Makes exactly these the voters.
     pub(crate) async fn change_members(&self, voters: BTreeSet<u64>) -> Result<(), ServiceError> {
         self.changed(R::timeout(CHANGE_DEADLINE, self.raft.change_membership(voters, false)).await)
     }
 
-    fn changed<T, D>(&self, result: Result<Result<T, RaftError<Cfg<R>, ClientWriteError<Cfg<R>>>>, D>) -> Result<(), ServiceError> {
+    fn changed<T, Late>(&self, result: Result<Changed<R, T>, Late>) -> Result<(), ServiceError> {
         match result {
             Ok(Ok(_)) => Ok(()),
-            Ok(Err(RaftError::APIError(ClientWriteError::ForwardToLeader(forward)))) => Err(self.elsewhere(&forward)),
-            Ok(Err(RaftError::APIError(ClientWriteError::LogEntryDiscarded(_)))) | Err(_) => Err(ServiceError::Unknown),
+            Ok(Err(RaftError::APIError(ClientWriteError::ForwardToLeader(forward)))) => {
+                Err(self.elsewhere(&forward))
+            }
+            Ok(Err(RaftError::APIError(ClientWriteError::LogEntryDiscarded(_)))) | Err(_) => {
+                Err(ServiceError::Unknown)
+            }
             Ok(Err(RaftError::APIError(error))) => Err(ServiceError::MembershipRefused(error.to_string())),
             Ok(Err(RaftError::Fatal(_))) => Err(ServiceError::ShuttingDown),
         }
@@ -220,7 +211,11 @@ impl<R: ServiceRt> Consensus<R> {
 
     /// Takes a snapshot now, instead of when enough entries have come together.
     pub(crate) async fn snapshot_now(&self) -> Result<(), ServiceError> {
-        self.raft.trigger().snapshot().await.map_err(|_stopped| ServiceError::ShuttingDown)
+        self.raft
+            .trigger()
+            .snapshot()
+            .await
+            .map_err(|_stopped| ServiceError::ShuttingDown)
     }
 
     /// Resolves when the library has given up, with the reason: its disk failed, or the state panicked.
@@ -247,19 +242,27 @@ impl<R: ServiceRt> Consensus<R> {
     fn elsewhere(&self, forward: &ForwardToLeader<Cfg<R>>) -> ServiceError {
         match forward.leader_id {
             // Itself: its lease has run out, or it is handing over. Nobody leads until that is settled.
-            Some(id) if id != self.id => ServiceError::NotLeader { leader: self.leader(id, forward.leader_node.as_ref()) },
+            Some(id) if id != self.id => ServiceError::NotLeader {
+                leader: self.leader(id, forward.leader_node.as_ref()),
+            },
             _ => ServiceError::NoLeader,
         }
     }
 
-    fn leader(&self, id: u64, logged: Option<&PeerNode>) -> Leader {
+    pub(super) fn leader(&self, id: u64, logged: Option<&PeerNode>) -> Leader {
         let node = self.told.get(&id).or(logged);
-        Leader { id, client_url: node.map(|node| node.client_url.clone()).unwrap_or_default() }
+        Leader {
+            id,
+            client_url: node.map(|node| node.client_url.clone()).unwrap_or_default(),
+        }
     }
 }
 
 /// The members as the log records them.
 pub(crate) fn nodes(members: &[Member]) -> BTreeMap<u64, PeerNode> {
-    let node = |member: &Member| PeerNode { peer_addr: member.peer_addr.clone(), client_url: member.client_url() };
+    let node = |member: &Member| PeerNode {
+        peer_addr: member.peer_addr.clone(),
+        client_url: member.client_url(),
+    };
     members.iter().map(|member| (member.id, node(member))).collect()
 }

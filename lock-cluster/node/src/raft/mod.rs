@@ -14,8 +14,11 @@
 //! decision when to send a snapshot instead of the log.
 
 mod consensus;
+#[cfg(test)]
+mod flush_tests;
 pub mod log;
 pub(crate) mod peer;
+mod reporting;
 mod runtime;
 mod settings;
 pub mod snapshot;

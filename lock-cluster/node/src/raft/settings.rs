@@ -40,7 +40,9 @@ pub(crate) fn settings(snapshot_every: u64) -> Config {
         api_batch_linger_ms: 0,
         ..Config::default()
     };
-    config.validate().expect("the settings above satisfy the library's rules")
+    config
+        .validate()
+        .expect("the settings above satisfy the library's rules")
 }
 
 #[cfg(test)]
@@ -49,7 +51,11 @@ mod tests {
 
     #[test]
     fn a_restarted_leader_must_be_elected_again() {
-        assert_eq!(settings(SNAPSHOT_EVERY).enable_leader_restore, Some(false), "unsafe with an asynchronous log, see settings.rs");
+        assert_eq!(
+            settings(SNAPSHOT_EVERY).enable_leader_restore,
+            Some(false),
+            "unsafe with an asynchronous log, see settings.rs"
+        );
     }
 
     #[test]

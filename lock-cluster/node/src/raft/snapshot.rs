@@ -47,7 +47,10 @@ impl SnapshotDir {
             _ => {}
         }
         let stored = read(dir)?.and_then(|snapshot| snapshot.meta.last_log_id);
-        Ok(Self { dir: dir.to_owned(), stored: Arc::new(Mutex::new(stored)) })
+        Ok(Self {
+            dir: dir.to_owned(),
+            stored: Arc::new(Mutex::new(stored)),
+        })
     }
 }
 
@@ -117,7 +120,10 @@ fn read(dir: &Path) -> io::Result<Option<Snapshot>> {
         Err(error) => return Err(error),
     };
     parse(file).map(Some).map_err(|what| {
-        io::Error::new(io::ErrorKind::InvalidData, format!("the snapshot {} is damaged: {what}", path.display()))
+        io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("the snapshot {} is damaged: {what}", path.display()),
+        )
     })
 }
 
@@ -137,7 +143,13 @@ fn parse(mut file: Bytes) -> Result<Snapshot, &'static str> {
     if file.len() as u64 != header.state_bytes || crc32fast::hash(&file) != header.state_crc {
         return Err("the checksum of its state is wrong");
     }
-    Ok(Snapshot { meta: Meta { last_log_id: header.last, last_membership: header.membership }, snapshot: file })
+    Ok(Snapshot {
+        meta: Meta {
+            last_log_id: header.last,
+            last_membership: header.membership,
+        },
+        snapshot: file,
+    })
 }
 
 #[cfg(test)]
@@ -146,8 +158,17 @@ mod tests {
     use crate::raft::types::CommittedLeaderId;
 
     fn snapshot(term: u64, index: u64, state: &'static str) -> Snapshot {
-        let last_log_id = Some(Position { leader_id: CommittedLeaderId::new(term), index });
-        Snapshot { meta: Meta { last_log_id, last_membership: Membership::default() }, snapshot: Bytes::from_static(state.as_bytes()) }
+        let last_log_id = Some(Position {
+            leader_id: CommittedLeaderId::new(term),
+            index,
+        });
+        Snapshot {
+            meta: Meta {
+                last_log_id,
+                last_membership: Membership::default(),
+            },
+            snapshot: Bytes::from_static(state.as_bytes()),
+        }
     }
 
     async fn stored(store: &SnapshotDir) -> Option<Bytes> {
@@ -160,19 +181,29 @@ mod tests {
         let store = SnapshotDir::open(dir.path()).unwrap();
         assert_eq!(stored(&store).await, None);
         store.save(snapshot(1, 10, "ten")).await.unwrap();
-        store.save(snapshot(1, 5, "five, built beside it and late")).await.unwrap();
+        store
+            .save(snapshot(1, 5, "five, built beside it and late"))
+            .await
+            .unwrap();
         assert_eq!(stored(&store).await.as_deref(), Some(&b"ten"[..]));
         store.save(snapshot(2, 20, "twenty")).await.unwrap();
 
         let reopened = SnapshotDir::open(dir.path()).unwrap();
-        reopened.save(snapshot(1, 19, "nineteen, after a restart")).await.unwrap();
+        reopened
+            .save(snapshot(1, 19, "nineteen, after a restart"))
+            .await
+            .unwrap();
         assert_eq!(stored(&reopened).await.as_deref(), Some(&b"twenty"[..]));
     }
 
     #[tokio::test]
     async fn what_a_crash_left_half_written_is_swept_away() {
         let dir = tempfile::tempdir().unwrap();
-        SnapshotDir::open(dir.path()).unwrap().save(snapshot(1, 10, "ten")).await.unwrap();
+        SnapshotDir::open(dir.path())
+            .unwrap()
+            .save(snapshot(1, 10, "ten"))
+            .await
+            .unwrap();
         fs::write(dir.path().join(BEING_WRITTEN), b"LTSN").unwrap();
         let store = SnapshotDir::open(dir.path()).unwrap();
         assert!(!dir.path().join(BEING_WRITTEN).exists());
@@ -182,15 +213,25 @@ mod tests {
     #[tokio::test]
     async fn a_flipped_bit_anywhere_is_noticed() {
         let dir = tempfile::tempdir().unwrap();
-        SnapshotDir::open(dir.path()).unwrap().save(snapshot(1, 10, "ten")).await.unwrap();
+        SnapshotDir::open(dir.path())
+            .unwrap()
+            .save(snapshot(1, 10, "ten"))
+            .await
+            .unwrap();
         let whole = fs::read(dir.path().join(STORED)).unwrap();
         for at in 0..whole.len() {
             let mut damaged = whole.clone();
             damaged[at] ^= 0x10;
             fs::write(dir.path().join(STORED), damaged).unwrap();
-            assert!(SnapshotDir::open(dir.path()).is_err(), "byte {at} was flipped unnoticed");
+            assert!(
+                SnapshotDir::open(dir.path()).is_err(),
+                "byte {at} was flipped unnoticed"
+            );
         }
         fs::write(dir.path().join(STORED), &whole[..whole.len() - 1]).unwrap();
-        assert!(SnapshotDir::open(dir.path()).is_err(), "a missing byte went unnoticed");
+        assert!(
+            SnapshotDir::open(dir.path()).is_err(),
+            "a missing byte went unnoticed"
+        );
     }
 }

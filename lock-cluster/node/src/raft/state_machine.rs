@@ -6,17 +6,19 @@
 //! the log behind it again, which is the same computation and ends in the same state.
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::{Stream, TryStreamExt};
+use lock_core::Reply;
+use openraft::OptionalSend;
 use openraft::impls::EntryPayload;
 use openraft::storage::{EntryResponder, RaftSnapshotBuilder, RaftStateMachine};
-use openraft::OptionalSend;
 
 use super::runtime::ServiceRt;
 use super::snapshot::SnapshotStore;
-use super::types::{Cfg, Membership, Meta, Position, Snapshot};
+use super::types::{BatchContent, Cfg, Membership, Meta, Position, Snapshot};
 use crate::service::{ClusterClock, Frozen, Replica};
 
 /// One node's replica, as the library drives it.
@@ -30,8 +32,33 @@ pub struct StateMachine<R: ServiceRt> {
 
 impl<R: ServiceRt> StateMachine<R> {
     /// An empty one; what is stored in `snapshots` is installed when Raft starts.
-    pub fn new(replica: Arc<Replica>, clock: Arc<ClusterClock<R>>, snapshots: Arc<dyn SnapshotStore>) -> Self {
-        Self { replica, clock, snapshots, last: None, membership: Membership::default() }
+    pub fn new(
+        replica: Arc<Replica>,
+        clock: Arc<ClusterClock<R>>,
+        snapshots: Arc<dyn SnapshotStore>,
+    ) -> Self {
+        Self {
+            replica,
+            clock,
+            snapshots,
+            last: None,
+            membership: Membership::default(),
+        }
+    }
+}
+
+impl<R: ServiceRt> StateMachine<R> {
+    /// A state that breaks its own rules panics. Left alone, the panic would end one task of the library's and leave a
+    /// node that looks alive and applies nothing; as an error it stops the node, and says why.
+    fn apply_batch(&self, term: u64, index: u64, content: BatchContent) -> io::Result<Vec<Reply>> {
+        let apply = AssertUnwindSafe(|| self.replica.apply(term, index, content));
+        catch_unwind(apply).map_err(|panic| {
+            let what = panic.downcast_ref::<String>().map(String::as_str);
+            let what = what
+                .or_else(|| panic.downcast_ref::<&str>().copied())
+                .unwrap_or("a panic");
+            io::Error::other(format!("applying log entry {index} broke the state: {what}"))
+        })
     }
 }
 
@@ -50,7 +77,7 @@ impl<R: ServiceRt> RaftStateMachine<Cfg<R>> for StateMachine<R> {
         while let Some((entry, responder)) = entries.try_next().await? {
             let Position { leader_id, index } = entry.log_id;
             let replies = match entry.payload {
-                EntryPayload::Normal(batch) => self.replica.apply(leader_id.term, index, batch.decode()?),
+                EntryPayload::Normal(batch) => self.apply_batch(leader_id.term, index, batch.decode()?)?,
                 EntryPayload::Membership(membership) => {
                     self.membership = Membership::new(Some(entry.log_id), membership);
                     self.replica.pass(index)
@@ -70,7 +97,10 @@ impl<R: ServiceRt> RaftStateMachine<Cfg<R>> for StateMachine<R> {
     async fn get_snapshot_builder(&mut self) -> SnapshotBuilder {
         // Copied now, encoded and written later: apply stands still only for the copy.
         SnapshotBuilder {
-            meta: Meta { last_log_id: self.last, last_membership: self.membership.clone() },
+            meta: Meta {
+                last_log_id: self.last,
+                last_membership: self.membership.clone(),
+            },
             frozen: Some(self.replica.freeze()),
             snapshots: self.snapshots.clone(),
         }
@@ -79,8 +109,14 @@ impl<R: ServiceRt> RaftStateMachine<Cfg<R>> for StateMachine<R> {
     async fn install_snapshot(&mut self, meta: &Meta, state: Bytes) -> io::Result<()> {
         let frozen = Frozen::decode(&state)?;
         // On disk before it is believed: the log it replaces is purged right after.
-        self.snapshots.save(Snapshot { meta: meta.clone(), snapshot: state }).await?;
-        self.replica.restore(frozen, meta.last_log_id.map(|last| last.index))?;
+        self.snapshots
+            .save(Snapshot {
+                meta: meta.clone(),
+                snapshot: state,
+            })
+            .await?;
+        self.replica
+            .restore(frozen, meta.last_log_id.map(|last| last.index))?;
         self.last = meta.last_log_id;
         self.membership = meta.last_membership.clone();
         Ok(())
@@ -102,8 +138,14 @@ impl<R: ServiceRt> RaftSnapshotBuilder<Cfg<R>> for SnapshotBuilder {
     type SnapshotData = Bytes;
 
     async fn build_snapshot(&mut self) -> io::Result<Snapshot> {
-        let frozen = self.frozen.take().ok_or_else(|| io::Error::other("a snapshot builder builds once"))?;
-        let snapshot = Snapshot { meta: self.meta.clone(), snapshot: frozen.encode().into() };
+        let frozen = self
+            .frozen
+            .take()
+            .ok_or_else(|| io::Error::other("a snapshot builder builds once"))?;
+        let snapshot = Snapshot {
+            meta: self.meta.clone(),
+            snapshot: frozen.encode().into(),
+        };
         self.snapshots.save(snapshot.clone()).await?;
         Ok(snapshot)
     }

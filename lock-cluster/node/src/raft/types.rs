@@ -143,18 +143,31 @@ impl Batch {
 
     /// Encodes commands into what the log will hold.
     pub fn encode(content: &BatchContent) -> Self {
-        let bytes = postcard::to_extend(content, vec![Self::FORMAT]).expect("plain values always encode into memory");
+        let bytes =
+            postcard::to_extend(content, vec![Self::FORMAT]).expect("plain values always encode into memory");
         Self(Bytes::from(bytes))
     }
 
     /// Looks inside. An error means that this program cannot understand the log, which no retry will change.
     pub fn decode(&self) -> io::Result<BatchContent> {
         match self.0.split_first() {
-            Some((&Self::FORMAT, content)) => {
-                postcard::from_bytes(content).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, format!("a batch in the log is unreadable: {error}")))
-            }
-            Some((format, _)) => Err(io::Error::new(io::ErrorKind::InvalidData, format!("a batch in the log has format {format}, this program knows {}", Self::FORMAT))),
-            None => Err(io::Error::new(io::ErrorKind::InvalidData, "a batch in the log is empty")),
+            Some((&Self::FORMAT, content)) => postcard::from_bytes(content).map_err(|error| {
+                io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    format!("a batch in the log is unreadable: {error}"),
+                )
+            }),
+            Some((format, _)) => Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!(
+                    "a batch in the log has format {format}, this program knows {}",
+                    Self::FORMAT
+                ),
+            )),
+            None => Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "a batch in the log is empty",
+            )),
         }
     }
 }
@@ -204,7 +217,11 @@ mod tests {
 
     #[test]
     fn a_batch_survives_the_log_and_the_wire() {
-        let content = BatchContent { at: ClusterTime::from_ms(1_234), by: 2, commands: vec![Command::Expire, Command::Expire] };
+        let content = BatchContent {
+            at: ClusterTime::from_ms(1_234),
+            by: 2,
+            commands: vec![Command::Expire, Command::Expire],
+        };
         let batch = Batch::encode(&content);
         let wire = postcard::to_stdvec(&batch).unwrap();
         let received: Batch = postcard::from_bytes(&wire).unwrap();

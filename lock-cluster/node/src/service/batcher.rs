@@ -64,16 +64,25 @@ impl Queue {
     }
 
     /// The same for a command that overload must not hold up, because it is what makes room: `Expire`.
-    pub(super) fn ask_from_reserve(&self, command: Command) -> Result<oneshot::Receiver<Answer>, ServiceError> {
+    pub(super) fn ask_from_reserve(
+        &self,
+        command: Command,
+    ) -> Result<oneshot::Receiver<Answer>, ServiceError> {
         let (answer, answered) = oneshot::channel();
-        self.put(Proposal { command, answer: Some(answer) })?;
+        self.put(Proposal {
+            command,
+            answer: Some(answer),
+        })?;
         Ok(answered)
     }
 
     /// Puts a command of the node itself in line, without waiting for anything: this is called from `drop`. Should
     /// there be no room even in the reserve, the session's time to live does the work.
     pub(super) fn tell(&self, command: Command) {
-        if let Err(error) = self.put(Proposal { command, answer: None }) {
+        if let Err(error) = self.put(Proposal {
+            command,
+            answer: None,
+        }) {
             tracing::warn!(%error, "could not give up an abandoned acquisition, its session's end will");
         }
     }
@@ -95,9 +104,21 @@ pub(super) struct Batcher<R: ServiceRt> {
 }
 
 impl<R: ServiceRt> Batcher<R> {
-    pub(super) fn new(consensus: Consensus<R>, clock: Arc<ClusterClock<R>>, faults: NodeFaults) -> (Queue, Self) {
+    pub(super) fn new(
+        consensus: Consensus<R>,
+        clock: Arc<ClusterClock<R>>,
+        faults: NodeFaults,
+    ) -> (Queue, Self) {
         let (sender, queue) = mpsc::channel(QUEUE_MAX + RESERVE);
-        (Queue { sender }, Self { queue, consensus, clock, faults })
+        (
+            Queue { sender },
+            Self {
+                queue,
+                consensus,
+                clock,
+                faults,
+            },
+        )
     }
 
     /// Runs until `stop` resolves. Whoever still waits then learns that the node shuts down.
@@ -109,13 +130,17 @@ impl<R: ServiceRt> Batcher<R> {
                 let slot = in_flight.clone().acquire_owned().await.ok()?;
                 Some((slot, self.queue.recv().await?))
             };
-            let Some((slot, first)) = first_of::<R, _, _>(step, stop.as_mut()).await else { break };
+            let Some((slot, first)) = first_of::<R, _, _>(step, stop.as_mut()).await else {
+                break;
+            };
             let (commands, answers) = self.gather(first);
             let submitted = self.submit(commands).await;
             let (consensus, faults) = (self.consensus.clone(), self.faults.clone());
             drop(R::spawn(async move {
                 let outcome = match submitted {
-                    Ok(pending) => R::timeout(COMMIT_DEADLINE, consensus.outcome(pending)).await.unwrap_or(Err(ServiceError::Unknown)),
+                    Ok(pending) => R::timeout(COMMIT_DEADLINE, consensus.outcome(pending))
+                        .await
+                        .unwrap_or(Err(ServiceError::Unknown)),
                     Err(error) => Err(error),
                 };
                 drop(slot);
@@ -144,13 +169,20 @@ impl<R: ServiceRt> Batcher<R> {
     async fn submit(&self, commands: Vec<Command>) -> Result<crate::raft::Pending<R>, ServiceError> {
         let term = self.consensus.leading()?;
         let at = self.clock.now(term).unwrap_or(ClusterTime::ZERO);
-        let batch = Batch::encode(&BatchContent { at, by: self.consensus.id(), commands });
+        let batch = Batch::encode(&BatchContent {
+            at,
+            by: self.consensus.id(),
+            commands,
+        });
         self.consensus.submit(term, batch).await
     }
 }
 
 /// The fault point `lock.after-commit`.
-async fn after_commit<R: ServiceRt>(faults: &NodeFaults, outcome: Result<Vec<Reply>, ServiceError>) -> Result<Vec<Reply>, ServiceError> {
+async fn after_commit<R: ServiceRt>(
+    faults: &NodeFaults,
+    outcome: Result<Vec<Reply>, ServiceError>,
+) -> Result<Vec<Reply>, ServiceError> {
     match faults.after_commit() {
         None => outcome,
         Some(AfterCommit::Delay(delay)) => {
@@ -165,7 +197,11 @@ async fn after_commit<R: ServiceRt>(faults: &NodeFaults, outcome: Result<Vec<Rep
 fn answer(outcome: Result<Vec<Reply>, ServiceError>, answers: Vec<Option<oneshot::Sender<Answer>>>) {
     match outcome {
         Ok(replies) => {
-            assert_eq!(replies.len(), answers.len(), "apply replies to every command of an entry");
+            assert_eq!(
+                replies.len(),
+                answers.len(),
+                "apply replies to every command of an entry"
+            );
             for (answer, reply) in answers.into_iter().zip(replies) {
                 if let Some(answer) = answer {
                     let _ = answer.send(Ok(reply));
@@ -188,12 +224,19 @@ fn weight(command: &Command) -> usize {
             Command::Acquire { names, .. } => names.iter().map(|name| name.as_str().len() + 2).sum(),
             Command::OpenSession { label, .. } => label.as_str().len(),
             Command::Break { name, .. } => name.as_str().len(),
-            Command::KeepAlive { .. } | Command::CloseSession { .. } | Command::Abandon { .. } | Command::Release { .. } | Command::Expire => 0,
+            Command::KeepAlive { .. }
+            | Command::CloseSession { .. }
+            | Command::Abandon { .. }
+            | Command::Release { .. }
+            | Command::Expire => 0,
         }
 }
 
 /// `work`'s result, or `None` as soon as `stop` resolves.
-async fn first_of<R: ServiceRt, T, S: Future<Output = ()> + Send>(work: impl Future<Output = Option<T>> + Send, stop: S) -> Option<T>
+async fn first_of<R: ServiceRt, T, S: Future<Output = ()> + Send>(
+    work: impl Future<Output = Option<T>> + Send,
+    stop: S,
+) -> Option<T>
 where
     T: Send,
 {

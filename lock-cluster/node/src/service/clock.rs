@@ -39,14 +39,20 @@ impl<R: ServiceRt> Default for ClusterClock<R> {
 impl<R: ServiceRt> ClusterClock<R> {
     /// Not set: nothing was applied yet.
     pub fn new() -> Self {
-        Self { reign: Mutex::new(None) }
+        Self {
+            reign: Mutex::new(None),
+        }
     }
 
     /// An entry of `term` was applied. The first one of a term sets the clock to the cluster time in force.
     pub(crate) fn applied(&self, term: u64, now: impl FnOnce() -> ClusterTime) {
         let mut reign = self.reign.lock().unwrap_or_else(PoisonError::into_inner);
         if reign.as_ref().is_none_or(|reign| reign.term < term) {
-            *reign = Some(Reign { term, base: now(), since: R::now() });
+            *reign = Some(Reign {
+                term,
+                base: now(),
+                since: R::now(),
+            });
         }
     }
 
@@ -75,7 +81,11 @@ mod tests {
         clock.applied(1, || at(5_000));
         let now = clock.now(1).unwrap();
         assert!((at(5_000)..at(65_000)).contains(&now), "{now}");
-        assert_eq!(clock.now(2), None, "the next term's leader has not applied anything");
+        assert_eq!(
+            clock.now(2),
+            None,
+            "the next term's leader has not applied anything"
+        );
     }
 
     #[test]

@@ -59,14 +59,20 @@ pub(super) struct Ring {
 
 impl Ring {
     pub(super) fn new() -> Self {
-        Self { items: VecDeque::new(), events: 0, complete_from: 0 }
+        Self {
+            items: VecDeque::new(),
+            events: 0,
+            complete_from: 0,
+        }
     }
 
     pub(super) fn push(&mut self, item: FeedItem) {
         self.events += item.events.len();
         self.items.push_back(item);
         while self.events > EVENTS_MAX && self.items.len() > 1 {
-            let Some(oldest) = self.items.pop_front() else { break };
+            let Some(oldest) = self.items.pop_front() else {
+                break;
+            };
             self.events -= oldest.events.len();
             self.complete_from = oldest.index + 1;
         }
@@ -84,7 +90,9 @@ impl Ring {
         if from < self.complete_from {
             return Err(());
         }
-        Ok(self.items.get(self.items.partition_point(|item| item.index < from)))
+        Ok(self
+            .items
+            .get(self.items.partition_point(|item| item.index < from)))
     }
 }
 
@@ -117,7 +125,10 @@ mod tests {
     use super::*;
 
     fn item(index: u64, events: usize) -> FeedItem {
-        FeedItem { index, events: vec![FeedEvent::LeaderChanged { term: 1, leader: 1 }; events] }
+        FeedItem {
+            index,
+            events: vec![FeedEvent::LeaderChanged { term: 1, leader: 1 }; events],
+        }
     }
 
     #[test]
@@ -143,7 +154,10 @@ mod tests {
     fn an_entry_with_more_events_than_the_ring_holds_is_still_told_whole() {
         let mut ring = Ring::new();
         ring.push(item(1, EVENTS_MAX + 5));
-        assert_eq!(ring.first_from(0).unwrap().map(|item| item.events.len()), Some(EVENTS_MAX + 5));
+        assert_eq!(
+            ring.first_from(0).unwrap().map(|item| item.events.len()),
+            Some(EVENTS_MAX + 5)
+        );
     }
 
     #[test]

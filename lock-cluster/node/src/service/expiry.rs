@@ -36,8 +36,19 @@ pub(super) struct Expiry<R: ServiceRt> {
 }
 
 impl<R: ServiceRt> Expiry<R> {
-    pub(super) fn new(consensus: Consensus<R>, clock: Arc<ClusterClock<R>>, replica: Arc<Replica>, queue: Arc<Queue>) -> Self {
-        Self { consensus, clock, replica, queue, greeted: None }
+    pub(super) fn new(
+        consensus: Consensus<R>,
+        clock: Arc<ClusterClock<R>>,
+        replica: Arc<Replica>,
+        queue: Arc<Queue>,
+    ) -> Self {
+        Self {
+            consensus,
+            clock,
+            replica,
+            queue,
+            greeted: None,
+        }
     }
 
     /// Runs until `stopped` says so.
@@ -49,7 +60,9 @@ impl<R: ServiceRt> Expiry<R> {
     }
 
     async fn look(&mut self) {
-        let Ok(term) = self.consensus.leading() else { return };
+        let Ok(term) = self.consensus.leading() else {
+            return;
+        };
         // Not set yet: the first entry of the term is on its way, and with it the time to go on from.
         let Some(now) = self.clock.now(term) else { return };
         let wanted = self.greeted != Some(term)
@@ -63,7 +76,9 @@ impl<R: ServiceRt> Expiry<R> {
         }
         // Waiting for the outcome keeps this to one proposal at a time, however late the disk is. An error needs no
         // care: what was due still is, and whoever leads by then will look.
-        let Ok(proposed) = self.queue.ask_from_reserve(Command::Expire) else { return };
+        let Ok(proposed) = self.queue.ask_from_reserve(Command::Expire) else {
+            return;
+        };
         if matches!(proposed.await, Ok(Ok(_))) {
             self.greeted = Some(term);
         }

@@ -31,7 +31,14 @@ impl GiveUpOnDrop {
         acquire_id: AcquireId,
         delivery: Delivery,
     ) -> Self {
-        Self { replica: replica.clone(), queue: queue.clone(), session_id, acquire_id, delivery, armed: true }
+        Self {
+            replica: replica.clone(),
+            queue: queue.clone(),
+            session_id,
+            acquire_id,
+            delivery,
+            armed: true,
+        }
     }
 
     /// The caller was told, or will ask again.
@@ -42,10 +49,19 @@ impl GiveUpOnDrop {
 
 impl Drop for GiveUpOnDrop {
     fn drop(&mut self) {
-        let Self { session_id, acquire_id, delivery, .. } = *self;
+        let Self {
+            session_id,
+            acquire_id,
+            delivery,
+            ..
+        } = *self;
         self.replica.forget(session_id, acquire_id, delivery);
         if self.armed {
-            self.queue.tell(Command::Abandon { session_id, acquire_id, delivery });
+            self.queue.tell(Command::Abandon {
+                session_id,
+                acquire_id,
+                delivery,
+            });
         }
     }
 }

@@ -34,7 +34,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use lock_core::{AcquireAnswer, AcquireId, Command, Delivery, LockNames, LockState, Refusal, Reply, SessionId, WaitMs};
+use lock_core::{
+    AcquireAnswer, AcquireId, Command, Delivery, LockNames, LockState, Refusal, Reply, SessionId, WaitMs,
+};
 use rand::Rng as _;
 use tokio::sync::Notify;
 
@@ -83,24 +85,40 @@ struct Stopped {
 
 impl<R: ServiceRt> Clone for LockService<R> {
     fn clone(&self) -> Self {
-        Self { inner: self.inner.clone() }
+        Self {
+            inner: self.inner.clone(),
+        }
     }
 }
 
 impl<R: ServiceRt> LockService<R> {
     /// Starts the batcher and the expiry loop of a node whose consensus is running.
-    pub fn start(consensus: Consensus<R>, replica: Arc<Replica>, clock: Arc<ClusterClock<R>>, faults: NodeFaults) -> Self {
+    pub fn start(
+        consensus: Consensus<R>,
+        replica: Arc<Replica>,
+        clock: Arc<ClusterClock<R>>,
+        faults: NodeFaults,
+    ) -> Self {
         let (queue, batcher) = Batcher::new(consensus.clone(), clock.clone(), faults);
         let queue = Arc::new(queue);
         let stopped = Arc::new(Stopped::default());
 
         let until = stopped.clone();
-        drop(R::spawn(batcher.run(async move { until.notify.notified().await })));
+        drop(R::spawn(
+            batcher.run(async move { until.notify.notified().await }),
+        ));
         let until = stopped.clone();
         let expiry = Expiry::new(consensus.clone(), clock, replica.clone(), queue.clone());
         drop(R::spawn(expiry.run(move || until.flag.load(Ordering::Relaxed))));
 
-        Self { inner: Arc::new(Inner { consensus, replica, queue, stopped }) }
+        Self {
+            inner: Arc::new(Inner {
+                consensus,
+                replica,
+                queue,
+                stopped,
+            }),
+        }
     }
 
     /// Ends the tasks. Whoever waits is told that the node shuts down, and so is whoever comes later.
@@ -133,9 +151,24 @@ impl<R: ServiceRt> LockService<R> {
     ) -> Result<Acquired, ServiceError> {
         let delivery = Delivery::new(R::thread_rng().next_u64());
         let mut woken = self.inner.replica.register(session_id, acquire_id, delivery);
-        let mut give_up = GiveUpOnDrop::new(&self.inner.replica, &self.inner.queue, session_id, acquire_id, delivery);
+        let mut give_up = GiveUpOnDrop::new(
+            &self.inner.replica,
+            &self.inner.queue,
+            session_id,
+            acquire_id,
+            delivery,
+        );
 
-        let acquired = match self.propose(Command::Acquire { session_id, acquire_id, names, wait, delivery }).await {
+        let acquired = match self
+            .propose(Command::Acquire {
+                session_id,
+                acquire_id,
+                names,
+                wait,
+                delivery,
+            })
+            .await
+        {
             Ok(Reply::Acquire(AcquireAnswer::Queued)) => self.await_turn(&mut woken, wait).await,
             Ok(Reply::Acquire(answer)) => Ok(Ok(answer)),
             Ok(Reply::Refused(refusal)) => Ok(Err(refusal)),

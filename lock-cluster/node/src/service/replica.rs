@@ -12,7 +12,9 @@ use std::io;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use lock_core::{AcquireAnswer, AcquireId, ClusterTime, Command, Delivery, LockState, Reply, SessionId, Snapshot};
+use lock_core::{
+    AcquireAnswer, AcquireId, ClusterTime, Command, Delivery, LockState, Reply, SessionId, Snapshot,
+};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, oneshot};
 
@@ -45,7 +47,9 @@ impl Inner {
     }
 
     fn compacted(&self) -> Compacted {
-        Compacted { resume_from: self.next() }
+        Compacted {
+            resume_from: self.next(),
+        }
     }
 }
 
@@ -63,8 +67,12 @@ impl Frozen {
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> io::Result<Self> {
-        postcard::from_bytes(bytes)
-            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, format!("the state in the snapshot is unreadable: {error}")))
+        postcard::from_bytes(bytes).map_err(|error| {
+            io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("the state in the snapshot is unreadable: {error}"),
+            )
+        })
     }
 }
 
@@ -77,8 +85,17 @@ impl Default for Replica {
 impl Replica {
     /// An empty one.
     pub fn new() -> Self {
-        let inner = Inner { state: LockState::new(), applied: None, announced: 0, ring: Ring::new(), waiters: Waiters::default() };
-        Self { inner: Mutex::new(inner), changed: Notify::new() }
+        let inner = Inner {
+            state: LockState::new(),
+            applied: None,
+            announced: 0,
+            ring: Ring::new(),
+            waiters: Waiters::default(),
+        };
+        Self {
+            inner: Mutex::new(inner),
+            changed: Notify::new(),
+        }
     }
 
     /// Applies one entry's commands in order, and wakes whoever waited for what they brought about.
@@ -95,7 +112,11 @@ impl Replica {
             }
             for command in commands {
                 let attempt = match &command {
-                    Command::Acquire { session_id, acquire_id, .. } => Some((*session_id, *acquire_id)),
+                    Command::Acquire {
+                        session_id,
+                        acquire_id,
+                        ..
+                    } => Some((*session_id, *acquire_id)),
                     _ => None,
                 };
                 let applied = inner.state.apply(at, command);
@@ -126,12 +147,16 @@ impl Replica {
     /// Copies the state for a snapshot.
     pub(crate) fn freeze(&self) -> Frozen {
         let inner = self.lock();
-        Frozen { announced: inner.announced, state: inner.state.snapshot() }
+        Frozen {
+            announced: inner.announced,
+            state: inner.state.snapshot(),
+        }
     }
 
     /// Replaces the state by the one in a snapshot, and looks up every waiter in it.
     pub(crate) fn restore(&self, frozen: Frozen, index: Option<u64>) -> io::Result<()> {
-        let state = LockState::restore(frozen.state).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        let state = LockState::restore(frozen.state)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
         let mut wakeups = Wakeups::new();
         {
             let mut inner = self.lock();
@@ -167,7 +192,12 @@ impl Replica {
         self.lock().waiters.len()
     }
 
-    pub(super) fn register(&self, session_id: SessionId, acquire_id: AcquireId, delivery: Delivery) -> oneshot::Receiver<Acquired> {
+    pub(super) fn register(
+        &self,
+        session_id: SessionId,
+        acquire_id: AcquireId,
+        delivery: Delivery,
+    ) -> oneshot::Receiver<Acquired> {
         self.lock().waiters.register((session_id, acquire_id), delivery)
     }
 
@@ -217,6 +247,8 @@ impl Replica {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().expect("applying panicked before: this node's state cannot be trusted")
+        self.inner
+            .lock()
+            .expect("applying panicked before: this node's state cannot be trusted")
     }
 }

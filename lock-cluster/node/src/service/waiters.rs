@@ -43,14 +43,20 @@ impl Waiters {
 
     pub(super) fn register(&mut self, attempt: Attempt, delivery: Delivery) -> oneshot::Receiver<Acquired> {
         let (wake, woken) = oneshot::channel();
-        self.by_attempt.entry(attempt).or_default().push(Waiter { delivery, queued: false, wake });
+        self.by_attempt.entry(attempt).or_default().push(Waiter {
+            delivery,
+            queued: false,
+            wake,
+        });
         self.count += 1;
         woken
     }
 
     /// Takes one waiter out, if it was not woken before.
     pub(super) fn forget(&mut self, attempt: Attempt, delivery: Delivery) {
-        let Some(waiters) = self.by_attempt.get_mut(&attempt) else { return };
+        let Some(waiters) = self.by_attempt.get_mut(&attempt) else {
+            return;
+        };
         let before = waiters.len();
         waiters.retain(|waiter| waiter.delivery != delivery);
         self.count -= before - waiters.len();
@@ -68,11 +74,24 @@ impl Waiters {
     /// Finds the waiters that an event is news for.
     pub(super) fn hear(&mut self, event: &Event, wakeups: &mut Wakeups) {
         let (attempt, acquired) = match event {
-            Event::Granted { session_id, acquire_id, fencing_token, names } => {
-                let granted = AcquireAnswer::Granted { fencing_token: *fencing_token, names: names.clone() };
+            Event::Granted {
+                session_id,
+                acquire_id,
+                fencing_token,
+                names,
+            } => {
+                let granted = AcquireAnswer::Granted {
+                    fencing_token: *fencing_token,
+                    names: names.clone(),
+                };
                 ((*session_id, *acquire_id), Ok(granted))
             }
-            Event::WaitEnded { session_id, acquire_id, reason, .. } => {
+            Event::WaitEnded {
+                session_id,
+                acquire_id,
+                reason,
+                ..
+            } => {
                 let ended = match reason {
                     WaitEnd::TimedOut => Ok(AcquireAnswer::TimedOut),
                     WaitEnd::Released => Ok(AcquireAnswer::Released),
@@ -81,7 +100,10 @@ impl Waiters {
                 };
                 ((*session_id, *acquire_id), ended)
             }
-            Event::SessionOpened { .. } | Event::SessionClosed { .. } | Event::Queued { .. } | Event::Released { .. } => return,
+            Event::SessionOpened { .. }
+            | Event::SessionClosed { .. }
+            | Event::Queued { .. }
+            | Event::Released { .. } => return,
         };
         self.wake(attempt, &acquired, wakeups);
     }

@@ -41,7 +41,12 @@ impl DiskLog {
     /// Opens the log in `dir`, making it if there is none.
     pub fn open(dir: &Path, faults: NodeFaults) -> io::Result<Self> {
         std::fs::create_dir_all(dir)?;
-        let dir = dir.to_str().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the data directory's name is not UTF-8"))?;
+        let dir = dir.to_str().ok_or_else(|| {
+            io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "the data directory's name is not UTF-8",
+            )
+        })?;
         let mut config = Config::new(dir);
         config.wal.flush_batch_wait = Some(Duration::ZERO);
         config.wal.chunk_max_size = Some(CHUNK_BYTES_MAX);
@@ -49,7 +54,10 @@ impl DiskLog {
         config.wal.read_buffer_size = Some(REPLAY_BUFFER_BYTES);
         config.wal.truncate_incomplete_record = Some(true);
         config.log_cache_capacity = Some(CACHE_BYTES_MAX);
-        Ok(Self { log: RaftLog::open(Arc::new(config))?, faults })
+        Ok(Self {
+            log: RaftLog::open(Arc::new(config))?,
+            faults,
+        })
     }
 }
 
@@ -83,10 +91,25 @@ impl LogDevice for DiskLog {
     }
 
     fn append(&mut self, entries: Vec<(LogPosition, Bytes)>) -> io::Result<()> {
-        self.log.append(entries.into_iter().map(|(at, payload)| (Record(at), Record(payload)))).map(drop)
+        self.log
+            .append(
+                entries
+                    .into_iter()
+                    .map(|(at, payload)| (Record(at), Record(payload))),
+            )
+            .map(drop)
     }
 
     fn truncate(&mut self, index: u64) -> io::Result<()> {
+        // Nothing there to remove; the crate would look for the entry before it and call it missing.
+        if self
+            .log
+            .log_state()
+            .last()
+            .is_none_or(|last| last.0.index < index)
+        {
+            return Ok(());
+        }
         self.log.truncate(index).map(drop)
     }
 
@@ -101,7 +124,13 @@ impl LogDevice for DiskLog {
     }
 
     fn flush(&mut self, done: Flushed) -> io::Result<()> {
-        self.log.flush(true, Some(OnFlush { done, delay: self.faults.append_delay() }))
+        self.log.flush(
+            true,
+            Some(OnFlush {
+                done,
+                delay: self.faults.append_delay(),
+            }),
+        )
     }
 }
 
@@ -154,7 +183,10 @@ impl Encode for Record<LogPosition> {
 
 impl Decode for Record<LogPosition> {
     fn decode<R: io::Read>(mut r: R) -> io::Result<Self> {
-        Ok(Self(LogPosition { term: u64::decode(&mut r)?, index: u64::decode(&mut r)? }))
+        Ok(Self(LogPosition {
+            term: u64::decode(&mut r)?,
+            index: u64::decode(&mut r)?,
+        }))
     }
 }
 
@@ -166,13 +198,18 @@ impl Encode for Record<VoteRecord> {
 
 impl Decode for Record<VoteRecord> {
     fn decode<R: io::Read>(mut r: R) -> io::Result<Self> {
-        Ok(Self(VoteRecord { term: u64::decode(&mut r)?, node: u64::decode(&mut r)?, committed: bool::decode(&mut r)? }))
+        Ok(Self(VoteRecord {
+            term: u64::decode(&mut r)?,
+            node: u64::decode(&mut r)?,
+            committed: bool::decode(&mut r)?,
+        }))
     }
 }
 
 impl Encode for Record<Bytes> {
     fn encode<W: io::Write>(&self, mut w: W) -> io::Result<usize> {
-        let len = u32::try_from(self.0.len()).map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "a log entry above 4 GiB"))?;
+        let len = u32::try_from(self.0.len())
+            .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "a log entry above 4 GiB"))?;
         let head = len.encode(&mut w)?;
         w.write_all(&self.0)?;
         Ok(head + self.0.len())

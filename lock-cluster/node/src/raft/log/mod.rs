@@ -45,14 +45,20 @@ pub struct LogStore<R> {
 
 impl<R> Clone for LogStore<R> {
     fn clone(&self) -> Self {
-        Self { device: self.device.clone(), runtime: PhantomData }
+        Self {
+            device: self.device.clone(),
+            runtime: PhantomData,
+        }
     }
 }
 
 impl<R: ServiceRt> LogStore<R> {
     /// A log on `device`.
     pub fn new(device: Box<dyn LogDevice>) -> Self {
-        Self { device: Arc::new(Mutex::new(Some(device))), runtime: PhantomData }
+        Self {
+            device: Arc::new(Mutex::new(Some(device))),
+            runtime: PhantomData,
+        }
     }
 
     /// Lets go of the device, whoever still has a clone: its directory is free for the next start.
@@ -75,7 +81,12 @@ impl<R: ServiceRt> LogStore<R> {
             write(device)?;
             device.flush(Box::new(move |result| drop(told.send(result))))
         })?;
-        flushed.await.unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::BrokenPipe, "the log was closed before the write was durable")))
+        flushed.await.unwrap_or_else(|_| {
+            Err(io::Error::new(
+                io::ErrorKind::BrokenPipe,
+                "the log was closed before the write was durable",
+            ))
+        })
     }
 
     fn entries(&self, range: Range<u64>, bytes_max: usize) -> io::Result<Vec<LogEntry>> {
@@ -84,9 +95,15 @@ impl<R: ServiceRt> LogStore<R> {
             .into_iter()
             .map(|(at, payload)| {
                 let payload: Payload = postcard::from_bytes(&payload).map_err(|error| {
-                    io::Error::new(io::ErrorKind::InvalidData, format!("log entry {} is unreadable: {error}", at.index))
+                    io::Error::new(
+                        io::ErrorKind::InvalidData,
+                        format!("log entry {} is unreadable: {error}", at.index),
+                    )
                 })?;
-                Ok(LogEntry { log_id: to_position(at), payload })
+                Ok(LogEntry {
+                    log_id: to_position(at),
+                    payload,
+                })
             })
             .collect()
     }
@@ -104,14 +121,20 @@ impl<R: ServiceRt> RaftLogReader<Cfg<R>> for LogStore<R> {
         self.entries(start..end, READ_BYTES_MAX)
     }
 
-    async fn entries_stream<RB>(&mut self, range: RB) -> impl Stream<Item = io::Result<LogEntry>> + OptionalSend
+    async fn entries_stream<RB>(
+        &mut self,
+        range: RB,
+    ) -> impl Stream<Item = io::Result<LogEntry>> + OptionalSend
     where
         RB: RangeBounds<u64> + Clone + Debug + OptionalSend,
     {
         let Range { start, end } = half_open(&range);
         let log = self.clone();
         let chunks = futures::stream::try_unfold(start, move |next| {
-            let chunk = log.entries(next..end.min(next.saturating_add(APPLY_ENTRIES_MAX)), READ_BYTES_MAX);
+            let chunk = log.entries(
+                next..end.min(next.saturating_add(APPLY_ENTRIES_MAX)),
+                READ_BYTES_MAX,
+            );
             async move {
                 let chunk = chunk?;
                 let Some(last) = chunk.last() else { return Ok(None) };
@@ -132,7 +155,10 @@ impl<R: ServiceRt> RaftLogStorage<Cfg<R>> for LogStore<R> {
 
     async fn get_log_state(&mut self) -> io::Result<LogState<Cfg<R>>> {
         let DeviceState { last, purged, .. } = self.with(|device| Ok(device.state()))?;
-        Ok(LogState { last_purged_log_id: purged.map(to_position), last_log_id: last.map(to_position) })
+        Ok(LogState {
+            last_purged_log_id: purged.map(to_position),
+            last_log_id: last.map(to_position),
+        })
     }
 
     async fn get_log_reader(&mut self) -> Self {
@@ -140,12 +166,18 @@ impl<R: ServiceRt> RaftLogStorage<Cfg<R>> for LogStore<R> {
     }
 
     async fn save_vote(&mut self, vote: &Vote) -> io::Result<()> {
-        let vote = VoteRecord { term: vote.leader_id.term, node: vote.leader_id.voted_for, committed: vote.committed };
+        let vote = VoteRecord {
+            term: vote.leader_id.term,
+            node: vote.leader_id.voted_for,
+            committed: vote.committed,
+        };
         self.durably(|device| device.save_vote(vote)).await
     }
 
     async fn save_committed(&mut self, committed: Option<Position>) -> io::Result<()> {
-        let Some(committed) = committed.map(from_position) else { return Ok(()) };
+        let Some(committed) = committed.map(from_position) else {
+            return Ok(());
+        };
         self.with(|device| {
             // A follower may hear of a commit before it has the entry; and never goes back. Either would be a
             // false hint, so it waits for the next one.
@@ -208,13 +240,23 @@ fn half_open(range: &impl RangeBounds<u64>) -> Range<u64> {
 }
 
 fn to_position(at: LogPosition) -> Position {
-    Position { leader_id: CommittedLeaderId::new(at.term), index: at.index }
+    Position {
+        leader_id: CommittedLeaderId::new(at.term),
+        index: at.index,
+    }
 }
 
 fn from_position(position: Position) -> LogPosition {
-    LogPosition { term: *position.leader_id, index: position.index }
+    LogPosition {
+        term: *position.leader_id,
+        index: position.index,
+    }
 }
 
 fn to_vote(vote: VoteRecord) -> Vote {
-    if vote.committed { Vote::new_committed(vote.term, vote.node) } else { Vote::new(vote.term, vote.node) }
+    if vote.committed {
+        Vote::new_committed(vote.term, vote.node)
+    } else {
+        Vote::new(vote.term, vote.node)
+    }
 }

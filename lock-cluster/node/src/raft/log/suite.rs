@@ -44,8 +44,15 @@ async fn the_store_passes_the_librarys_own_suite() {
 
 fn entry(term: u64, index: u64, bytes: usize) -> LogEntry {
     let commands = vec![lock_core::Command::Expire; bytes];
-    let batch = Batch::encode(&BatchContent { at: lock_core::ClusterTime::ZERO, by: 1, commands });
-    Entry { log_id: to_position(LogPosition { term, index }), payload: EntryPayload::Normal(batch) }
+    let batch = Batch::encode(&BatchContent {
+        at: lock_core::ClusterTime::ZERO,
+        by: 1,
+        commands,
+    });
+    Entry {
+        log_id: to_position(LogPosition { term, index }),
+        payload: EntryPayload::Normal(batch),
+    }
 }
 
 #[tokio::test]
@@ -53,28 +60,52 @@ async fn everything_flushed_is_there_after_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     let mut log = open(dir.path());
     log.save_vote(&Vote::new_committed(3, 2)).await.unwrap();
-    log.blocking_append((1..=20).map(|index| entry(3, index, 1))).await.unwrap();
-    log.purge(to_position(LogPosition { term: 3, index: 5 })).await.unwrap();
-    log.truncate_after(Some(to_position(LogPosition { term: 3, index: 15 }))).await.unwrap();
+    log.blocking_append((1..=20).map(|index| entry(3, index, 1)))
+        .await
+        .unwrap();
+    log.purge(to_position(LogPosition { term: 3, index: 5 }))
+        .await
+        .unwrap();
+    log.truncate_after(Some(to_position(LogPosition { term: 3, index: 15 })))
+        .await
+        .unwrap();
     log.close();
 
     let mut log = open(dir.path());
     assert_eq!(log.read_vote().await.unwrap(), Some(Vote::new_committed(3, 2)));
     let state = log.get_log_state().await.unwrap();
-    assert_eq!((state.last_purged_log_id.map(|id| id.index), state.last_log_id.map(|id| id.index)), (Some(5), Some(15)));
+    assert_eq!(
+        (
+            state.last_purged_log_id.map(|id| id.index),
+            state.last_log_id.map(|id| id.index)
+        ),
+        (Some(5), Some(15))
+    );
     let entries = log.try_get_log_entries(..).await.unwrap();
-    assert_eq!(entries, (6..=15).map(|index| entry(3, index, 1)).collect::<Vec<_>>());
+    assert_eq!(
+        entries,
+        (6..=15).map(|index| entry(3, index, 1)).collect::<Vec<_>>()
+    );
 }
 
 #[tokio::test]
 async fn a_record_cut_short_at_the_end_is_dropped_and_the_rest_kept() {
     let dir = tempfile::tempdir().unwrap();
     let mut log = open(dir.path());
-    log.blocking_append((1..=9).map(|index| entry(1, index, 8))).await.unwrap();
+    log.blocking_append((1..=9).map(|index| entry(1, index, 8)))
+        .await
+        .unwrap();
     log.close();
-    let mut chunks: Vec<_> = std::fs::read_dir(dir.path()).unwrap().map(|file| file.unwrap().path()).filter(|path| path.extension().is_some()).collect();
+    let mut chunks: Vec<_> = std::fs::read_dir(dir.path())
+        .unwrap()
+        .map(|file| file.unwrap().path())
+        .filter(|path| path.extension().is_some())
+        .collect();
     chunks.sort();
-    let newest = std::fs::OpenOptions::new().write(true).open(chunks.last().unwrap()).unwrap();
+    let newest = std::fs::OpenOptions::new()
+        .write(true)
+        .open(chunks.last().unwrap())
+        .unwrap();
     newest.set_len(newest.metadata().unwrap().len() - 3).unwrap();
 
     let mut log = open(dir.path());
@@ -97,9 +128,15 @@ async fn one_request_to_a_follower_is_bounded_by_size_and_never_empty() {
     let dir = tempfile::tempdir().unwrap();
     let mut log = open(dir.path());
     let large = 700 << 10;
-    log.blocking_append([entry(1, 1, large), entry(1, 2, large), entry(1, 3, 2 << 20)]).await.unwrap();
+    log.blocking_append([entry(1, 1, large), entry(1, 2, large), entry(1, 3, 2 << 20)])
+        .await
+        .unwrap();
     assert_eq!(log.limited_get_log_entries(1, 4).await.unwrap().len(), 1);
-    assert_eq!(log.limited_get_log_entries(3, 4).await.unwrap().len(), 1, "larger than the bound, but it must go somehow");
+    assert_eq!(
+        log.limited_get_log_entries(3, 4).await.unwrap().len(),
+        1,
+        "larger than the bound, but it must go somehow"
+    );
 }
 
 #[tokio::test]

@@ -12,8 +12,8 @@ use openraft::base::{BoxFuture, BoxStream};
 use openraft::errors::{NetworkError, RPCError, ReplicationClosed, StreamingError, Unreachable};
 use openraft::network::{RPCOption, RaftNetworkFactory, RaftNetworkV2};
 use openraft::raft::{
-    AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, StreamAppendError, StreamAppendResult, TransferLeaderRequest,
-    TransferLeaderResponse, VoteRequest, VoteResponse,
+    AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, StreamAppendError, StreamAppendResult,
+    TransferLeaderRequest, TransferLeaderResponse, VoteRequest, VoteResponse,
 };
 use openraft::{AnyError, OptionalSend};
 use tokio::io::AsyncWriteExt;
@@ -24,16 +24,16 @@ use tokio::time::{sleep, timeout};
 use super::super::types::{PeerNode, Snapshot, Vote};
 use super::frame::{FRAME_BYTES_MAX, FrameReader, decode, put, put_raw, send};
 use super::handshake::{self, Key, Purpose};
+use super::pump::Pump;
 use super::wire::{Answer, C, CHUNK_BYTES, Call, SnapshotAnswer, SnapshotHeader};
-use super::{CONNECT_DEADLINE, SIGN_OF_LIFE, STALL_DEADLINE};
+use super::{CONNECT_DEADLINE, STALL_DEADLINE};
 use crate::faults::NodeFaults;
 
-/// Requests on their way to one follower. Bounds what a slow one costs the leader, together with their size.
-const WINDOW: usize = 64;
-/// Bytes encoded ahead of the socket.
-const WRITE_AHEAD_BYTES: usize = 256 << 10;
+/// From a failed connection for entries to the next try. Short: a member that comes back must hear of its leader
+/// before it stands for election.
+const RECONNECT_PAUSE: Duration = Duration::from_millis(100);
 
-type AppendResult = Result<StreamAppendResult<C>, RPCError<C>>;
+pub(super) type AppendResult = Result<StreamAppendResult<C>, RPCError<C>>;
 
 /// Makes the links to the other members.
 #[derive(Clone)]
@@ -47,7 +47,12 @@ pub(crate) struct PeerNetwork {
 
 impl PeerNetwork {
     pub(crate) fn new(me: u64, key: Key, faults: NodeFaults, told: BTreeMap<u64, PeerNode>) -> Self {
-        Self { me, key, faults, told: Arc::new(told) }
+        Self {
+            me,
+            key,
+            faults,
+            told: Arc::new(told),
+        }
     }
 }
 
@@ -56,7 +61,12 @@ impl RaftNetworkFactory<C> for PeerNetwork {
 
     async fn new_client(&mut self, target: u64, node: &PeerNode) -> PeerLink {
         let addr = self.told.get(&target).unwrap_or(node).peer_addr.clone();
-        PeerLink { network: self.clone(), target, addr, idle: None }
+        PeerLink {
+            network: self.clone(),
+            target,
+            addr,
+            idle: None,
+        }
     }
 }
 
@@ -70,9 +80,10 @@ pub(crate) struct PeerLink {
     idle: Option<Connection>,
 }
 
-struct Connection {
-    reader: FrameReader<OwnedReadHalf>,
-    writer: OwnedWriteHalf,
+/// An authenticated connection.
+pub(super) struct Connection {
+    pub(super) reader: FrameReader<OwnedReadHalf>,
+    pub(super) writer: OwnedWriteHalf,
 }
 
 impl PeerLink {
@@ -84,10 +95,20 @@ impl PeerLink {
                 stream.into_split()
             };
             let mut reader = FrameReader::new(reader);
-            handshake::open(&mut reader, &mut writer, &self.network.key, self.network.me, self.target, purpose).await?;
+            handshake::open(
+                &mut reader,
+                &mut writer,
+                &self.network.key,
+                self.network.me,
+                self.target,
+                purpose,
+            )
+            .await?;
             Ok(Connection { reader, writer })
         };
-        let connected = timeout(CONNECT_DEADLINE, connecting).await.unwrap_or_else(|_| Err(late("connecting")));
+        let connected = timeout(CONNECT_DEADLINE, connecting)
+            .await
+            .unwrap_or_else(|_| Err(late("connecting")));
         if let Err(error) = &connected {
             if error.kind() == io::ErrorKind::PermissionDenied {
                 tracing::warn!(peer.id = self.target, peer.addr = %self.addr, %error, "no connection to a member");
@@ -109,7 +130,9 @@ impl PeerLink {
             };
             answer.await.map_err(broken)
         };
-        timeout(patience, asking).await.unwrap_or_else(|_| Err(unreachable(late("an answer"))))
+        timeout(patience, asking)
+            .await
+            .unwrap_or_else(|_| Err(unreachable(late("an answer"))))
     }
 
     async fn vote_call(&self, call: Call, option: &RPCOption) -> Result<VoteResponse<C>, RPCError<C>> {
@@ -130,7 +153,11 @@ impl PeerLink {
 impl RaftNetworkV2<C> for PeerLink {
     type SnapshotData = bytes::Bytes;
 
-    fn stream_append<'s, S>(&'s mut self, input: S, option: RPCOption) -> BoxFuture<'s, Result<BoxStream<'s, AppendResult>, RPCError<C>>>
+    fn stream_append<'s, S>(
+        &'s mut self,
+        input: S,
+        _option: RPCOption,
+    ) -> BoxFuture<'s, Result<BoxStream<'s, AppendResult>, RPCError<C>>>
     where
         S: Stream<Item = AppendEntriesRequest<C>> + OptionalSend + Unpin + 'static,
     {
@@ -138,18 +165,22 @@ impl RaftNetworkV2<C> for PeerLink {
             let connection = match self.idle.take() {
                 Some(connection) => connection,
                 None => {
-                    // Not `soft_ttl` alone: it is shorter than a heartbeat, and a handshake on a busy machine is not.
-                    let patience = option.soft_ttl().max(CONNECT_DEADLINE);
-                    timeout(patience, self.connect(Purpose::Append)).await.unwrap_or_else(|_| Err(late("connecting"))).map_err(unreachable)?
+                    // Its own deadline: the library's is shorter than a heartbeat, and a handshake on a busy
+                    // machine is not.
+                    match self.connect(Purpose::Append).await {
+                        Ok(connection) => connection,
+                        Err(error) => {
+                            // The library's own backoff is drawn with the next request from `input`, which is not
+                            // read before there is a connection: without this pause, a member that is down is
+                            // asked thousands of times a second.
+                            sleep(RECONNECT_PAUSE).await;
+                            return Err(unreachable(error));
+                        }
+                    }
                 }
             };
-            let pump = Pump {
-                link: self,
-                connection: Some(connection),
-                input: Some(input),
-                out: BytesMut::new(),
-                outstanding: 0,
-            };
+            let faults = self.network.faults.clone();
+            let pump = Pump::new(input, connection, &mut self.idle, self.target, faults);
             let answers = futures::stream::unfold(pump, |mut pump| async move {
                 let answer = pump.next().await?;
                 Some((answer, pump))
@@ -158,7 +189,11 @@ impl RaftNetworkV2<C> for PeerLink {
         })
     }
 
-    async fn append_entries(&mut self, rpc: AppendEntriesRequest<C>, option: RPCOption) -> Result<AppendEntriesResponse<C>, RPCError<C>> {
+    async fn append_entries(
+        &mut self,
+        rpc: AppendEntriesRequest<C>,
+        option: RPCOption,
+    ) -> Result<AppendEntriesResponse<C>, RPCError<C>> {
         let mut answers = self.stream_append(futures::stream::iter([rpc]), option).await?;
         match answers.next().await {
             Some(answer) => Ok(match answer? {
@@ -174,11 +209,19 @@ impl RaftNetworkV2<C> for PeerLink {
         self.vote_call(Call::Vote(rpc), &option).await
     }
 
-    async fn pre_vote(&mut self, rpc: VoteRequest<C>, option: RPCOption) -> Result<VoteResponse<C>, RPCError<C>> {
+    async fn pre_vote(
+        &mut self,
+        rpc: VoteRequest<C>,
+        option: RPCOption,
+    ) -> Result<VoteResponse<C>, RPCError<C>> {
         self.vote_call(Call::PreVote(rpc), &option).await
     }
 
-    async fn transfer_leader(&mut self, req: TransferLeaderRequest<C>, option: RPCOption) -> Result<TransferLeaderResponse<C>, RPCError<C>> {
+    async fn transfer_leader(
+        &mut self,
+        req: TransferLeaderRequest<C>,
+        option: RPCOption,
+    ) -> Result<TransferLeaderResponse<C>, RPCError<C>> {
         match self.call(Call::TransferLeader(req), option.soft_ttl()).await? {
             Answer::LeaderTransferred => Ok(Ok(())),
             other => Err(unexpected(other)),
@@ -207,9 +250,19 @@ impl RaftNetworkV2<C> for PeerLink {
 impl PeerLink {
     async fn send_snapshot(&self, vote: Vote, snapshot: Snapshot) -> io::Result<SnapshotAnswer> {
         self.pass_faults().await;
-        let Connection { mut reader, mut writer } = self.connect(Purpose::Snapshot).await?;
-        let Snapshot { meta, snapshot: state } = snapshot;
-        tracing::info!(peer.id = self.target, bytes = state.len(), "sending a snapshot to a member");
+        let Connection {
+            mut reader,
+            mut writer,
+        } = self.connect(Purpose::Snapshot).await?;
+        let Snapshot {
+            meta,
+            snapshot: state,
+        } = snapshot;
+        tracing::info!(
+            peer.id = self.target,
+            bytes = state.len(),
+            "sending a snapshot to a member"
+        );
         let header = SnapshotHeader {
             vote,
             last: meta.last_log_id,
@@ -222,7 +275,9 @@ impl PeerLink {
         for chunk in state.chunks(CHUNK_BYTES) {
             put_raw(&mut out, chunk)?;
             // A deadline for each chunk instead of one for all: a big state over a slow link may take its time.
-            timeout(STALL_DEADLINE, writer.write_all(&out)).await.map_err(|_| late("taking a chunk"))??;
+            timeout(STALL_DEADLINE, writer.write_all(&out))
+                .await
+                .map_err(|_| late("taking a chunk"))??;
             out.clear();
         }
         writer.write_all(&out).await?;
@@ -230,104 +285,17 @@ impl PeerLink {
     }
 }
 
-/// Moves requests out and answers in, one poll of the answers' stream at a time.
-struct Pump<'s, S> {
-    link: &'s mut PeerLink,
-    connection: Option<Connection>,
-    /// `None` when the library has no more to send.
-    input: Option<S>,
-    out: BytesMut,
-    /// Requests taken from `input` whose answers are to come.
-    outstanding: usize,
-}
-
-/// One step of the pump.
-enum Step {
-    Answer(Option<bytes::Bytes>),
-    Wrote,
-    Request(Option<Box<AppendEntriesRequest<C>>>),
-    Stalled,
-    Silent,
-}
-
-impl<S: Stream<Item = AppendEntriesRequest<C>> + Unpin> Pump<'_, S> {
-    /// The next answer; `None` when all are in and there is nothing more to ask.
-    async fn next(&mut self) -> Option<AppendResult> {
-        let mut connection = self.connection.take()?;
-        loop {
-            if self.input.is_none() && self.outstanding == 0 && self.out.is_empty() {
-                self.link.idle = Some(connection);
-                return None;
-            }
-            // Whatever goes wrong ends the stream, and the connection with it: what was on its way is lost, and the
-            // library goes on from the last answer it got.
-            match self.step(&mut connection).await {
-                Ok(Step::Answer(Some(frame))) if self.outstanding > 0 => {
-                    self.outstanding -= 1;
-                    return match decode::<StreamAppendResult<C>>(&frame) {
-                        Ok(Ok(matching)) => {
-                            self.connection = Some(connection);
-                            Some(Ok(Ok(matching)))
-                        }
-                        // A conflict or a higher vote: the peer has stopped reading.
-                        Ok(Err(refused)) => Some(Ok(Err(refused))),
-                        Err(error) => Some(Err(broken(error))),
-                    };
-                }
-                Ok(Step::Answer(_)) => return Some(Err(broken(io::Error::new(io::ErrorKind::ConnectionAborted, "the peer hung up")))),
-                Ok(Step::Wrote) => {}
-                Ok(Step::Request(None)) => self.input = None,
-                Ok(Step::Request(Some(request))) => {
-                    if let Err(error) = put(&mut self.out, &*request) {
-                        return Some(Err(broken(error)));
-                    }
-                    self.outstanding += 1;
-                }
-                // An empty frame, which asks for no answer.
-                Ok(Step::Silent) => self.out.extend_from_slice(&[0; 4]),
-                Ok(Step::Stalled) => return Some(Err(unreachable(late("progress")))),
-                Err(error) => return Some(Err(broken(error))),
-            }
-        }
-    }
-
-    async fn step(&mut self, connection: &mut Connection) -> io::Result<Step> {
-        let Connection { reader, writer } = connection;
-        let (out, outstanding) = (&mut self.out, self.outstanding);
-        let faults = &self.link.network.faults;
-        let (hears, reaches) = (faults.hears(self.link.target), faults.reaches(self.link.target));
-        let owed = outstanding > 0 || !out.is_empty();
-        let more = self.input.is_some() && outstanding < WINDOW && out.len() < WRITE_AHEAD_BYTES;
-        let to_write = !out.is_empty();
-        tokio::select! {
-            biased;
-            frame = reader.next(FRAME_BYTES_MAX), if hears => Ok(Step::Answer(frame?)),
-            wrote = writer.write_buf(out), if to_write && reaches => match wrote? {
-                0 => Err(io::ErrorKind::WriteZero.into()),
-                _ => Ok(Step::Wrote),
-            },
-            request = next_of(&mut self.input), if more => Ok(Step::Request(request.map(Box::new))),
-            () = sleep(STALL_DEADLINE), if owed => Ok(Step::Stalled),
-            () = sleep(SIGN_OF_LIFE), if !owed => Ok(Step::Silent),
-        }
-    }
-}
-
-async fn next_of<S: Stream + Unpin>(input: &mut Option<S>) -> Option<S::Item> {
-    input.as_mut()?.next().await
-}
-
-fn late(what: &str) -> io::Error {
+pub(super) fn late(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::TimedOut, format!("{what} took too long"))
 }
 
 /// The library waits a while before it tries again.
-fn unreachable(error: io::Error) -> RPCError<C> {
+pub(super) fn unreachable(error: io::Error) -> RPCError<C> {
     RPCError::Unreachable(Unreachable::new(&error))
 }
 
 /// The library tries again soon.
-fn broken(error: io::Error) -> RPCError<C> {
+pub(super) fn broken(error: io::Error) -> RPCError<C> {
     RPCError::Network(NetworkError::new(&error))
 }
 

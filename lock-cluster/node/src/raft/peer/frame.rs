@@ -25,7 +25,10 @@ pub(super) struct FrameReader<Io> {
 
 impl<Io: AsyncRead + Unpin> FrameReader<Io> {
     pub(super) fn new(io: Io) -> Self {
-        Self { io, buffer: BytesMut::new() }
+        Self {
+            io,
+            buffer: BytesMut::new(),
+        }
     }
 
     /// The next frame, of at most `bytes_max`; `None` at the end of the stream. Safe to cancel.
@@ -39,7 +42,10 @@ impl<Io: AsyncRead + Unpin> FrameReader<Io> {
                 return if self.buffer.is_empty() {
                     Ok(None)
                 } else {
-                    Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the peer hung up inside a frame"))
+                    Err(io::Error::new(
+                        io::ErrorKind::UnexpectedEof,
+                        "the peer hung up inside a frame",
+                    ))
                 };
             }
         }
@@ -52,7 +58,9 @@ impl<Io: AsyncRead + Unpin> FrameReader<Io> {
     }
 
     fn take(&mut self, bytes_max: usize) -> io::Result<Option<Bytes>> {
-        let Some(length) = self.buffer.first_chunk::<LENGTH_BYTES>() else { return Ok(None) };
+        let Some(length) = self.buffer.first_chunk::<LENGTH_BYTES>() else {
+            return Ok(None);
+        };
         let length = u32::from_le_bytes(*length) as usize;
         if length > bytes_max {
             let message = format!("a frame of {length} bytes, {bytes_max} are allowed here");
@@ -66,13 +74,15 @@ impl<Io: AsyncRead + Unpin> FrameReader<Io> {
     }
 }
 
-/// Appends `value` as one frame.
+/// Appends `value` as one frame; nothing if it cannot be one.
 pub(super) fn put<T: Serialize>(out: &mut BytesMut, value: &T) -> io::Result<()> {
     let start = out.len();
     out.put_u32_le(0);
-    // `Extend` is how postcard writes into a buffer that is reused.
-    let filled = postcard::to_extend(value, std::mem::take(out)).map_err(io::Error::other)?;
-    *out = filled;
+    // Through `io::Write`, which takes a batch's bytes in one copy.
+    if let Err(error) = postcard::to_io(value, (&mut *out).writer()) {
+        out.truncate(start);
+        return Err(io::Error::other(error));
+    }
     close(out, start)
 }
 
@@ -88,7 +98,10 @@ fn close(out: &mut BytesMut, start: usize) -> io::Result<()> {
     let length = out.len() - start - LENGTH_BYTES;
     if length > FRAME_BYTES_MAX {
         out.truncate(start);
-        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("a frame of {length} bytes is more than a peer takes")));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("a frame of {length} bytes is more than a peer takes"),
+        ));
     }
     let length = u32::try_from(length).map_err(io::Error::other)?;
     out[start..start + LENGTH_BYTES].copy_from_slice(&length.to_le_bytes());
@@ -104,7 +117,12 @@ pub(super) async fn send<T: Serialize>(io: &mut (impl AsyncWrite + Unpin), value
 
 /// Reads a value out of a frame.
 pub(super) fn decode<T: serde::de::DeserializeOwned>(frame: &[u8]) -> io::Result<T> {
-    postcard::from_bytes(frame).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, format!("a frame is unreadable: {error}")))
+    postcard::from_bytes(frame).map_err(|error| {
+        io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("a frame is unreadable: {error}"),
+        )
+    })
 }
 
 #[cfg(test)]
@@ -121,7 +139,10 @@ mod tests {
         let (mut near, far) = tokio::io::duplex(1);
         tokio::spawn(async move { near.write_all(&out).await });
         let mut reader = FrameReader::new(far);
-        assert_eq!(decode::<String>(&reader.expect(64).await.unwrap()).unwrap(), "first");
+        assert_eq!(
+            decode::<String>(&reader.expect(64).await.unwrap()).unwrap(),
+            "first"
+        );
         assert_eq!(reader.expect(64).await.unwrap().len(), 0);
         assert_eq!(&reader.expect(64).await.unwrap()[..], b"third");
         assert!(reader.next(64).await.unwrap().is_none());
@@ -137,6 +158,9 @@ mod tests {
     #[tokio::test]
     async fn half_a_frame_and_the_end_is_an_error() {
         let mut reader = FrameReader::new(&[9, 0, 0, 0, 1, 2][..]);
-        assert_eq!(reader.next(64).await.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        assert_eq!(
+            reader.next(64).await.unwrap_err().kind(),
+            io::ErrorKind::UnexpectedEof
+        );
     }
 }

@@ -50,9 +50,27 @@ impl Key {
     }
 
     fn prove(&self, role: &[u8], hello: &Hello, server_nonce: &Nonce) -> Proof {
-        let Hello { magic, from, to, purpose, nonce, proof: _ } = hello;
+        let Hello {
+            magic,
+            from,
+            to,
+            purpose,
+            nonce,
+            proof: _,
+        } = hello;
         let purpose = [*purpose as u8];
-        hmac(&self.0, &[role, magic, &from.to_le_bytes(), &to.to_le_bytes(), &purpose, server_nonce, nonce])
+        hmac(
+            &self.0,
+            &[
+                role,
+                magic,
+                &from.to_le_bytes(),
+                &to.to_le_bytes(),
+                &purpose,
+                server_nonce,
+                nonce,
+            ],
+        )
     }
 }
 
@@ -90,7 +108,14 @@ pub(super) enum Refusal {
 }
 
 /// The opening end: proves itself to `to`, and has it prove itself.
-pub(super) async fn open<Io>(reader: &mut FrameReader<impl AsyncRead + Unpin>, writer: &mut Io, key: &Key, from: u64, to: u64, purpose: Purpose) -> io::Result<()>
+pub(super) async fn open<Io>(
+    reader: &mut FrameReader<impl AsyncRead + Unpin>,
+    writer: &mut Io,
+    key: &Key,
+    from: u64,
+    to: u64,
+    purpose: Purpose,
+) -> io::Result<()>
 where
     Io: AsyncWrite + Unpin,
 {
@@ -98,23 +123,46 @@ where
     if challenge.magic != MAGIC {
         return Err(denied("the peer speaks another version of the protocol"));
     }
-    let mut hello = Hello { magic: MAGIC, from, to, purpose, nonce: nonce(), proof: Proof::default() };
+    let mut hello = Hello {
+        magic: MAGIC,
+        from,
+        to,
+        purpose,
+        nonce: nonce(),
+        proof: Proof::default(),
+    };
     hello.proof = key.prove(b"client", &hello, &challenge.nonce);
     send(writer, &hello).await?;
     match decode(&reader.expect(HANDSHAKE_BYTES_MAX).await?)? {
-        Verdict::Welcome { proof } if is_same(&proof, &key.prove(b"server", &hello, &challenge.nonce)) => Ok(()),
-        Verdict::Welcome { .. } => Err(denied("the peer could not prove that it knows the cluster's secret")),
+        Verdict::Welcome { proof } if is_same(&proof, &key.prove(b"server", &hello, &challenge.nonce)) => {
+            Ok(())
+        }
+        Verdict::Welcome { .. } => Err(denied(
+            "the peer could not prove that it knows the cluster's secret",
+        )),
         Verdict::Refused(why) => Err(denied(&format!("the peer refused this node: {why}"))),
     }
 }
 
 /// The accepting end: who is there and what for, or why it was turned away.
-pub(super) async fn accept<Io>(reader: &mut FrameReader<impl AsyncRead + Unpin>, writer: &mut Io, key: &Key, me: u64) -> io::Result<Result<(u64, Purpose), Refusal>>
+pub(super) async fn accept<Io>(
+    reader: &mut FrameReader<impl AsyncRead + Unpin>,
+    writer: &mut Io,
+    key: &Key,
+    me: u64,
+) -> io::Result<Result<(u64, Purpose), Refusal>>
 where
     Io: AsyncWrite + Unpin,
 {
     let server_nonce = nonce();
-    send(writer, &Challenge { magic: MAGIC, nonce: server_nonce }).await?;
+    send(
+        writer,
+        &Challenge {
+            magic: MAGIC,
+            nonce: server_nonce,
+        },
+    )
+    .await?;
     let hello: Hello = decode(&reader.expect(HANDSHAKE_BYTES_MAX).await?)?;
     let refusal = if hello.magic != MAGIC {
         Some(Refusal::Version)
@@ -129,7 +177,13 @@ where
         send(writer, &Verdict::Refused(why)).await?;
         return Ok(Err(why));
     }
-    send(writer, &Verdict::Welcome { proof: key.prove(b"server", &hello, &server_nonce) }).await?;
+    send(
+        writer,
+        &Verdict::Welcome {
+            proof: key.prove(b"server", &hello, &server_nonce),
+        },
+    )
+    .await?;
     Ok(Ok((hello.from, hello.purpose)))
 }
 
@@ -179,16 +233,30 @@ mod tests {
     fn hmac_agrees_with_rfc_4231() {
         // Test cases 2 and 6.
         let short = hmac(b"Jefe", &[b"what do ya want ", b"for nothing?"]);
-        assert_eq!(hex(&short), "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
-        let long = hmac(&[0xaa; 131], &[b"Test Using Larger Than Block-Size Key - Hash Key First"]);
-        assert_eq!(hex(&long), "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
+        assert_eq!(
+            hex(&short),
+            "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
+        );
+        let long = hmac(
+            &[0xaa; 131],
+            &[b"Test Using Larger Than Block-Size Key - Hash Key First"],
+        );
+        assert_eq!(
+            hex(&long),
+            "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"
+        );
     }
 
     /// Both ends over a pipe: what the opener sees, and what the acceptor.
-    async fn shake(opener: Option<&str>, acceptor: Option<&str>, to: u64) -> (io::Result<()>, Result<(u64, Purpose), Refusal>) {
+    async fn shake(
+        opener: Option<&str>,
+        acceptor: Option<&str>,
+        to: u64,
+    ) -> (io::Result<()>, Result<(u64, Purpose), Refusal>) {
         let key = |secret: Option<&str>| Key::new(secret.and_then(Secret::new).as_ref());
         let (near, far) = tokio::io::duplex(1024);
-        let ((near_read, mut near_write), (far_read, mut far_write)) = (tokio::io::split(near), tokio::io::split(far));
+        let ((near_read, mut near_write), (far_read, mut far_write)) =
+            (tokio::io::split(near), tokio::io::split(far));
         let (mut near_read, mut far_read) = (FrameReader::new(near_read), FrameReader::new(far_read));
         let (opener, acceptor) = (key(opener), key(acceptor));
         let (opened, accepted) = tokio::join!(
@@ -208,7 +276,11 @@ mod tests {
 
     #[tokio::test]
     async fn one_who_does_not_know_it_is_refused_by_either_end() {
-        for (opener, acceptor) in [(Some("guess"), Some("ours")), (None, Some("ours")), (Some("ours"), None)] {
+        for (opener, acceptor) in [
+            (Some("guess"), Some("ours")),
+            (None, Some("ours")),
+            (Some("ours"), None),
+        ] {
             let (opened, accepted) = shake(opener, acceptor, 2).await;
             assert_eq!(opened.unwrap_err().kind(), io::ErrorKind::PermissionDenied);
             assert_eq!(accepted, Err(Refusal::Secret));

@@ -22,6 +22,7 @@
 mod client;
 mod frame;
 mod handshake;
+mod pump;
 mod server;
 mod wire;
 

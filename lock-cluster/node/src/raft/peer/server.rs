@@ -2,14 +2,16 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use futures::{FutureExt, StreamExt};
+use futures::StreamExt;
 use openraft::Raft;
 use openraft::raft::AppendEntriesRequest;
 use tokio::io::AsyncWriteExt;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -23,8 +25,9 @@ use super::wire::{Answer, C, CHUNK_BYTES, Call, STATE_BYTES_MAX, SnapshotAnswer,
 use super::{CONNECT_DEADLINE, IDLE_DEADLINE, STALL_DEADLINE};
 use crate::faults::NodeFaults;
 
-/// Connections at a time. A cluster of five needs about a dozen; the rest is for those that turn out to be strangers.
-const CONNECTIONS_MAX: usize = 512;
+/// Connections that have not proved who they are. Members pass through within a round trip and are not counted then;
+/// strangers stay for the handshake's deadline at most.
+const STRANGERS_MAX: usize = 256;
 /// Answers written with one system call.
 const ANSWERS_AT_ONCE: usize = 64;
 
@@ -38,18 +41,31 @@ struct Port {
 }
 
 /// Serves peers until `closing` falls; then hangs up on all of them.
-pub(crate) async fn serve(listener: TcpListener, me: u64, key: Key, raft: Raft<C, StateMachine<Tokio>>, faults: NodeFaults, closing: CancellationToken) {
-    let port = Port { me, key, raft, faults };
+pub(crate) async fn serve(
+    listener: TcpListener,
+    me: u64,
+    key: Key,
+    raft: Raft<C, StateMachine<Tokio>>,
+    faults: NodeFaults,
+    closing: CancellationToken,
+) {
+    let port = Port {
+        me,
+        key,
+        raft,
+        faults,
+    };
+    let strangers = Arc::new(Semaphore::new(STRANGERS_MAX));
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             () = closing.cancelled() => break,
             Some(_) = connections.join_next() => {}
             accepted = listener.accept() => match accepted {
-                Ok((stream, from)) if connections.len() < CONNECTIONS_MAX => {
-                    connections.spawn(port.clone().connection(stream, from));
-                }
-                Ok((_, from)) => tracing::warn!(peer.addr = %from, "too many connections on the peer port, one was closed"),
+                Ok((stream, from)) => match strangers.clone().try_acquire_owned() {
+                    Ok(stranger) => drop(connections.spawn(port.clone().connection(stream, from, stranger))),
+                    Err(_) => tracing::debug!(peer.addr = %from, "too many strangers on the peer port, one was hung up on"),
+                },
                 Err(error) => {
                     // Out of file descriptors, mostly; trying again at once would spin.
                     tracing::warn!(%error, "cannot accept a peer");
@@ -62,18 +78,25 @@ pub(crate) async fn serve(listener: TcpListener, me: u64, key: Key, raft: Raft<C
 }
 
 impl Port {
-    async fn connection(self, stream: TcpStream, from: SocketAddr) {
-        if let Err(error) = self.converse(stream, from).await {
+    async fn connection(self, stream: TcpStream, from: SocketAddr, stranger: OwnedSemaphorePermit) {
+        if let Err(error) = self.converse(stream, from, stranger).await {
             tracing::debug!(peer.addr = %from, %error, "a peer's connection ended");
         }
     }
 
-    async fn converse(&self, stream: TcpStream, from: SocketAddr) -> io::Result<()> {
+    async fn converse(
+        &self,
+        stream: TcpStream,
+        from: SocketAddr,
+        stranger: OwnedSemaphorePermit,
+    ) -> io::Result<()> {
         stream.set_nodelay(true)?;
         let (reader, mut writer) = stream.into_split();
         let mut reader = FrameReader::new(reader);
         let shaking = handshake::accept(&mut reader, &mut writer, &self.key, self.me);
-        match timeout(CONNECT_DEADLINE, shaking).await?? {
+        let shaken = timeout(CONNECT_DEADLINE, shaking).await??;
+        drop(stranger);
+        match shaken {
             Ok((peer, Purpose::Append)) => self.append(peer, reader, writer).await,
             Ok((peer, Purpose::Call)) => self.call(peer, reader, writer).await,
             Ok((peer, Purpose::Snapshot)) => self.snapshot(peer, reader, writer).await,
@@ -85,12 +108,17 @@ impl Port {
     }
 
     /// Requests go to the library as they come, answers back as they are ready, in the same order.
-    async fn append(&self, peer: u64, reader: FrameReader<OwnedReadHalf>, mut writer: OwnedWriteHalf) -> io::Result<()> {
+    async fn append(
+        &self,
+        peer: u64,
+        reader: FrameReader<OwnedReadHalf>,
+        mut writer: OwnedWriteHalf,
+    ) -> io::Result<()> {
         let faults = self.faults.clone();
         let requests = futures::stream::unfold((reader, faults), move |(mut reader, faults)| async move {
             let request = next_request(&mut reader).await?;
             if !faults.hears(peer) {
-                silence().await;
+                let _ = silence().await;
                 return None;
             }
             Some((request, (reader, faults)))
@@ -107,8 +135,7 @@ impl Port {
                 put(&mut out, &answer)?;
             }
             if !self.faults.reaches(peer) {
-                silence().await;
-                return Ok(());
+                return silence().await;
             }
             timeout(STALL_DEADLINE, writer.write_all(&out)).await??;
             out.clear();
@@ -119,15 +146,28 @@ impl Port {
         Ok(())
     }
 
-    async fn call(&self, peer: u64, mut reader: FrameReader<OwnedReadHalf>, mut writer: OwnedWriteHalf) -> io::Result<()> {
+    async fn call(
+        &self,
+        peer: u64,
+        mut reader: FrameReader<OwnedReadHalf>,
+        mut writer: OwnedWriteHalf,
+    ) -> io::Result<()> {
         let call = timeout(CONNECT_DEADLINE, reader.expect(FRAME_BYTES_MAX)).await??;
         if !self.faults.hears(peer) {
-            return Ok(silence().await);
+            return silence().await;
         }
         let failed = |error: &dyn std::fmt::Display| Answer::Failed(error.to_string());
         let answer = match decode(&call)? {
-            Call::Vote(request) => self.raft.vote(request).await.map_or_else(|error| failed(&error), Answer::Vote),
-            Call::PreVote(request) => self.raft.pre_vote(request).await.map_or_else(|error| failed(&error), Answer::Vote),
+            Call::Vote(request) => self
+                .raft
+                .vote(request)
+                .await
+                .map_or_else(|error| failed(&error), Answer::Vote),
+            Call::PreVote(request) => self
+                .raft
+                .pre_vote(request)
+                .await
+                .map_or_else(|error| failed(&error), Answer::Vote),
             Call::TransferLeader(request) => match self.raft.handle_transfer_leader(request).await {
                 Ok(Ok(())) => Answer::LeaderTransferred,
                 Ok(Err(error)) => failed(&error),
@@ -135,21 +175,38 @@ impl Port {
             },
         };
         if !self.faults.reaches(peer) {
-            return Ok(silence().await);
+            return silence().await;
         }
         timeout(STALL_DEADLINE, send(&mut writer, &answer)).await?
     }
 
-    async fn snapshot(&self, peer: u64, mut reader: FrameReader<OwnedReadHalf>, mut writer: OwnedWriteHalf) -> io::Result<()> {
+    async fn snapshot(
+        &self,
+        peer: u64,
+        mut reader: FrameReader<OwnedReadHalf>,
+        mut writer: OwnedWriteHalf,
+    ) -> io::Result<()> {
         if !self.faults.hears(peer) {
-            return Ok(silence().await);
+            return silence().await;
         }
         let header = timeout(STALL_DEADLINE, reader.expect(FRAME_BYTES_MAX)).await??;
         let header: SnapshotHeader = decode(&header)?;
         let state = receive_state(&mut reader, &header).await?;
         tracing::info!(peer.id = peer, bytes = state.len(), "received a snapshot");
-        let meta = Meta { last_log_id: header.last, last_membership: header.membership };
-        let installed = self.raft.install_full_snapshot(header.vote, Snapshot { meta, snapshot: state }).await;
+        let meta = Meta {
+            last_log_id: header.last,
+            last_membership: header.membership,
+        };
+        let installed = self
+            .raft
+            .install_full_snapshot(
+                header.vote,
+                Snapshot {
+                    meta,
+                    snapshot: state,
+                },
+            )
+            .await;
         let answer = match installed {
             Ok(response) => SnapshotAnswer::Done(response.vote),
             Err(error) => SnapshotAnswer::Failed(error.to_string()),
@@ -186,8 +243,16 @@ async fn next_request(reader: &mut FrameReader<OwnedReadHalf>) -> Option<AppendE
 }
 
 /// Puts the chunks together. Memory grows with what has arrived, not with what was announced.
-async fn receive_state(reader: &mut FrameReader<OwnedReadHalf>, header: &SnapshotHeader) -> io::Result<Bytes> {
-    let refused = |why: &str| io::Error::new(io::ErrorKind::InvalidData, format!("a snapshot was refused: {why}"));
+async fn receive_state(
+    reader: &mut FrameReader<OwnedReadHalf>,
+    header: &SnapshotHeader,
+) -> io::Result<Bytes> {
+    let refused = |why: &str| {
+        io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("a snapshot was refused: {why}"),
+        )
+    };
     if header.state_bytes > STATE_BYTES_MAX {
         return Err(refused("it is too large"));
     }
@@ -206,6 +271,7 @@ async fn receive_state(reader: &mut FrameReader<OwnedReadHalf>, header: &Snapsho
 }
 
 /// Over a cut cable: nothing, until the other end has given up.
-async fn silence() {
-    sleep(STALL_DEADLINE * 2).map(drop).await;
+async fn silence() -> io::Result<()> {
+    sleep(STALL_DEADLINE * 2).await;
+    Ok(())
 }
