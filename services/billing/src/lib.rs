@@ -1,1 +1,140 @@
-//! To be written.
+//! Billing: authorizes, captures, voids and refunds payments, once each.
+//!
+//! "Once" has two enemies, and each needs its own answer:
+//!
+//! 1. *Two at once.* Two requests for one payment look at the same moment, see no charge, and both charge. A
+//!    lock around look-and-charge stops that (`domain/section.rs`), and so does claiming the row first.
+//! 2. *One, twice.* A reply is lost, and the request is sent again. No lock helps: the first one is long gone.
+//!    Only a key that is the same for both lets the card processor recognise the second (`domain/processor.rs`).
+//!
+//! Both axes are switches of a request (`Lock-Strategy`, `Payment-Key`), so that each can be shown alone.
+//!
+//! What the processor did is *unknown* when its answer does not come. Billing asks again a few times, then says
+//! 503 `payment-unknown` and keeps the row in an in-between status. The caller asks again with the same id, or
+//! the settling worker does it without the caller. An unknown outcome is never called a decline.
+//!
+//! | folder | what happens there |
+//! |---|---|
+//! | `http/` | parses and answers |
+//! | `domain/` | decides; the critical section |
+//! | `store/` | speaks SQL |
+//! | `workers/` | settles what was left in between |
+
+mod config;
+mod domain;
+mod http;
+mod store;
+mod workers;
+
+pub use config::{Args, Config};
+
+use std::time::Duration;
+
+use guard::{GuardConfig, Guards};
+use lock_node::{Node, NodeConfig};
+use service_db::Db;
+use service_kit::{Faults, Metrics, Peer, Readiness, Running, ServiceInfo};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use domain::processor::{CALL_TIMEOUT, Processor};
+use domain::section::{FAULT_POINTS, Payments};
+use workers::settle::Settler;
+
+/// How long charges under way may take to be recorded once everything else has ended.
+const LAST_CHARGES: Duration = Duration::from_millis(500);
+
+/// Starts an instance: opens and migrates its database, listens, serves until `shutdown` falls.
+pub async fn start(config: Config, shutdown: CancellationToken) -> anyhow::Result<Running> {
+    let db = Db::connect(&config.database_url, store::MIGRATIONS).await?;
+    let faults = Faults::new(config.enable_faults, &FAULT_POINTS);
+    let node_stop = CancellationToken::new();
+    let node = match config.embedded_node {
+        Some(node) => Some(host(node, shutdown.clone(), node_stop.clone()).await?),
+        None => None,
+    };
+    let guards = Guards::new(GuardConfig {
+        lock_urls: config.lock_urls,
+        session_ttl: config.lock_ttl,
+        label: config.instance.clone(),
+    });
+    let gateway = Peer::new(
+        &service_kit::http_client(),
+        "gateway",
+        &config.gateway_urls,
+        CALL_TIMEOUT,
+    )?;
+    let tasks = TaskTracker::new();
+    let payments = Payments {
+        store: store::Store::new(db.clone()),
+        guards: guards.clone(),
+        processor: Processor::new(gateway),
+        faults: faults.clone(),
+        tasks: tasks.clone(),
+    };
+    let settler = Settler {
+        payments: payments.clone(),
+        stale_after: config.settle_after,
+        every: config.settle_every,
+    };
+
+    let state = http::AppState {
+        payments,
+        default_strategy: config.default_strategy,
+        lock_wait: config.lock_wait,
+    };
+    let (router, openapi) = http::router(state);
+    let info = ServiceInfo::new("billing", &config.instance, openapi);
+    let metrics = Metrics::new("billing", &config.instance);
+    let router = service_kit::finish(router, info, readiness(&db), metrics, faults);
+    let listener = service_kit::bind(config.listen)?;
+    let settler = tokio::spawn(settler.run(shutdown.clone()));
+    let last = async move {
+        tasks.close();
+        if tokio::time::timeout(LAST_CHARGES, tasks.wait()).await.is_err() {
+            tracing::warn!("charges under way are left to the settling worker of the next start");
+        }
+        guards.close().await;
+        // The member goes after the session that may need it.
+        node_stop.cancel();
+        if let Some(node) = node
+            && let Err(error) = node.await
+        {
+            tracing::error!(%error, "the lock node did not stop well");
+        }
+        db.close().await;
+    };
+    Ok(service_kit::serve(listener, router, shutdown)
+        .also(settler)
+        .finally(last))
+}
+
+fn readiness(db: &Db) -> Readiness {
+    let db = db.clone();
+    Readiness::new().check("database", move || {
+        let db = db.clone();
+        async move { db.ping().await.map_err(|error| error.to_string()) }
+    })
+}
+
+/// Hosts a member of the lock cluster in this process until `stop` falls. A member that cannot go on takes the
+/// process with it: half a program that looks alive helps nobody.
+async fn host(
+    config: NodeConfig,
+    shutdown: CancellationToken,
+    stop: CancellationToken,
+) -> anyhow::Result<JoinHandle<()>> {
+    let node = Node::start(config).await?;
+    Ok(tokio::spawn(async move {
+        tokio::select! {
+            () = stop.cancelled() => {}
+            reason = node.failed() => {
+                tracing::error!(reason, "the lock node in this process failed");
+                shutdown.cancel();
+                stop.cancelled().await;
+            }
+        }
+        node.shutdown().await;
+    }))
+}

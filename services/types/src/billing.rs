@@ -4,11 +4,11 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{Buyer, Money, PaymentId, RefundId, SectionTimings};
+use crate::{Buyer, Invalid, Money, PaymentId, RefundId, SectionTimings};
 
 /// Test cards. Nobody's real number ever enters this project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", try_from = "String")]
 pub enum Card {
     /// Pays.
     CardOk,
@@ -42,6 +42,19 @@ impl Card {
         Self::CardLostReply,
         Self::CardFlaky,
     ];
+}
+
+/// Through a string, so that whatever is no card (`null` included) is refused with the names of those that are.
+impl TryFrom<String> for Card {
+    type Error = Invalid;
+    fn try_from(name: String) -> Result<Self, Invalid> {
+        Self::ALL
+            .into_iter()
+            .find(|card| card.name() == name)
+            .ok_or_else(|| {
+                Invalid::expected(format!("test cards are {}", Self::ALL.map(Self::name).join(", ")))
+            })
+    }
 }
 
 /// `PUT /v1/payments/{id}`: authorize.
@@ -142,4 +155,23 @@ pub struct BillingRecords {
     pub payments: Vec<PaymentRecord>,
     /// Writes refused because a newer fencing token had been seen.
     pub stale_tokens_rejected: i64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_card_reads_back_as_itself_and_nothing_else_is_a_card() {
+        for card in Card::ALL {
+            let text = serde_json::to_string(&card).expect("plain data");
+            assert_eq!(text, format!("\"{}\"", card.name()));
+            assert_eq!(serde_json::from_str::<Card>(&text).expect("a card"), card);
+        }
+        let error = serde_json::from_str::<Card>("\"4111111111111111\"")
+            .expect_err("no card")
+            .to_string();
+        assert!(error.contains("card_lost_reply"), "{error}");
+        assert!(serde_json::from_str::<Card>("null").is_err());
+    }
 }

@@ -43,12 +43,9 @@ impl TryFrom<LineRow> for Line {
 
     fn try_from(row: LineRow) -> sqlx::Result<Self> {
         let kind = KINDS.into_iter().find(|kind| kind_name(*kind) == row.kind);
-        let card = row.card.map(|name| {
-            Card::ALL
-                .into_iter()
-                .find(|card| card.name() == name)
-                .ok_or_else(|| unreadable("card"))
-        });
+        let card = row
+            .card
+            .map(|name| Card::try_from(name).map_err(|_| unreadable("card")));
         let money = |row_currency: &str| -> Result<Money, Invalid> {
             Money::new(row.amount_minor, Currency::parse(row_currency)?)
         };

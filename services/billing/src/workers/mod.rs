@@ -1,0 +1,3 @@
+//! What billing does without being asked.
+
+pub(crate) mod settle;

@@ -1,0 +1,134 @@
+//! Many at once: the point of all this.
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use reqwest::RequestBuilder;
+use testkit::TestDb;
+
+use crate::support::{Ask, ONCE, SOON, World};
+
+/// 30 parallel authorizations of one payment over both instances, then 30 parallel captures; every caller
+/// patiently asks again after a 503.
+async fn thirty_of_each(world: &World, id: &str, strategy: &str) {
+    let call = |call: RequestBuilder| call.header("lock-strategy", strategy).final_answer();
+    let puts = join_all((0..30).map(|_| call(world.put(id, "card_ok")))).await;
+    let created = puts.iter().filter(|answer| answer.status == 201).count();
+    assert_eq!(created, 1, "{strategy}: one of them authorized it");
+    assert!(
+        puts.iter().all(|answer| answer.status.is_success()),
+        "{strategy}: {puts:?}"
+    );
+    let captures = join_all((0..30).map(|_| call(world.capture(id)))).await;
+    assert!(
+        captures
+            .iter()
+            .all(|answer| answer.payment_status() == "captured"),
+        "{strategy}: {captures:?}"
+    );
+    assert_eq!(world.ledger(id).await, ONCE, "{strategy}");
+}
+
+testkit::for_each_engine! {
+    async fn thirty_at_once_are_one_charge_without_a_lock(db: TestDb) {
+        let world = World::start(&db).await;
+        for strategy in ["atomic", "optimistic"] {
+            thirty_of_each(&world, &format!("p-{strategy}"), strategy).await;
+        }
+        world.stop().await;
+    }
+
+    async fn thirty_at_once_are_one_charge_under_the_lock_cluster(db: TestDb) {
+        let world = World::start_with_cluster(&db).await;
+        for strategy in ["raft", "raft-unfenced"] {
+            thirty_of_each(&world, &format!("p-{strategy}"), strategy).await;
+        }
+        world.stop().await;
+    }
+
+    async fn thirty_at_once_charge_more_than_once_without_a_guard(db: TestDb) {
+        let world = World::start(&db).await;
+        // The window between look and write is widened, so that this test does not depend on luck.
+        let call = |call: RequestBuilder| {
+            let fault = "billing.critical-section=delay=100ms";
+            call.header("lock-strategy", "none").header("fault", fault).answer()
+        };
+        let puts = join_all((0..30).map(|_| call(world.put("p-1", "card_ok")))).await;
+        assert!(puts.iter().all(|answer| answer.status.is_success()), "{puts:?}");
+        let captures = join_all((0..30).map(|_| call(world.capture("p-1")))).await;
+        assert!(captures.iter().all(|answer| answer.status.is_success()), "{captures:?}");
+        let totals = world.ledger("p-1").await;
+        assert!(totals.authorizations > 1 && totals.captures > 1, "nothing hides the race: {totals:?}");
+        world.stop().await;
+    }
+
+    async fn one_mutex_per_process_is_right_with_one_instance_and_wrong_with_two(db: TestDb) {
+        let mut world = World::start(&db).await;
+        let both = world.urls.clone();
+        world.urls.truncate(1);
+        thirty_of_each(&world, "p-1", "process").await;
+
+        world.urls = both;
+        // Fresh keys, so that the gateway's own memory does not hide the race.
+        let call = |call: RequestBuilder| {
+            let call = call.header("lock-strategy", "process").header("payment-key", "fresh");
+            call.header("fault", "billing.critical-section=delay=100ms").answer()
+        };
+        join_all((0..8).map(|_| call(world.put("p-2", "card_ok")))).await;
+        assert!(world.ledger("p-2").await.authorizations > 1);
+        world.stop().await;
+    }
+
+    async fn a_void_and_a_payment_at_once_never_leave_money_taken(db: TestDb) {
+        let world = World::start(&db).await;
+        for round in 0..8 {
+            for strategy in ["atomic", "optimistic"] {
+                let id = format!("p-{strategy}-{round}");
+                let call = |call: RequestBuilder| call.header("lock-strategy", strategy).final_answer();
+                let (authorized, voided) = futures::join!(call(world.put(&id, "card_ok")), call(world.void(&id)));
+                assert_eq!(voided.status, 200, "{voided:?}");
+                assert!([201, 409].contains(&authorized.status.as_u16()), "{authorized:?}");
+                assert_eq!(call(world.capture(&id)).await.problem(), (409, "payment-voided"));
+                assert_eq!(world.ledger(&id).await.captures, 0);
+            }
+        }
+        world.stop().await;
+    }
+
+    async fn a_holder_that_slept_through_its_lock_is_refused_by_its_token(db: TestDb) {
+        let world = World::start_with_cluster(&db).await;
+        // The session lives for one second; the first holder stops for three, its keep-alive too.
+        let sleeper = world
+            .http
+            .put(format!("{}/v1/payments/p-1", world.urls[1]))
+            .json(&crate::support::payment("card_ok"))
+            .header("lock-strategy", "raft")
+            .header("fault", "billing.critical-section=pause=3s");
+        let sleeper = tokio::spawn(async move { sleeper.answer().await });
+        let asleep = async || {
+            let faults = world.http.get(format!("{}/v1/faults", world.urls[1])).answer().await;
+            let points = faults.body["points"].as_array()?.clone();
+            points.iter().any(|point| point["fired"].as_u64() > Some(0)).then_some(())
+        };
+        testkit::eventually(SOON, "the first holder to sleep", asleep).await;
+
+        let winner = world
+            .http
+            .put(format!("{}/v1/payments/p-1", world.urls[0]))
+            .json(&crate::support::payment("card_ok"))
+            .header("lock-strategy", "raft")
+            .timeout(Duration::from_secs(10))
+            .answer()
+            .await;
+        assert_eq!(winner.status, 201, "{winner:?}");
+        assert!(winner.body["timings"]["lock_wait_ms"].as_f64() > Some(100.0), "{winner:?}");
+        let refused = sleeper.await.expect("no panic");
+        assert_eq!(refused.problem(), (409, "stale-fencing-token"));
+        assert_eq!(world.ledger("p-1").await.authorizations, 1);
+
+        let call = world.call(reqwest::Method::POST, "/v1/audit-records");
+        let records = call.json(&serde_json::json!({"payment_ids": ["p-1"]})).answer().await;
+        assert_eq!(records.body["stale_tokens_rejected"], 1);
+        world.stop().await;
+    }
+}

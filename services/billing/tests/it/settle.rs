@@ -1,0 +1,110 @@
+//! What is unknown stays unknown until somebody asks again: the caller, or the settling worker.
+
+use std::time::Duration;
+
+use reqwest::RequestBuilder;
+use testkit::TestDb;
+
+use crate::support::{Ask, ONCE, SOON, World};
+
+fn atomic(call: RequestBuilder) -> RequestBuilder {
+    call.header("lock-strategy", "atomic")
+}
+
+testkit::for_each_engine! {
+    async fn an_unknown_outcome_is_never_a_decline_and_can_be_asked_again(db: TestDb) {
+        let world = World::start(&db).await;
+        for strategy in ["process", "optimistic", "atomic"] {
+            let id = format!("p-{strategy}");
+            let call = |call: RequestBuilder| call.header("lock-strategy", strategy).answer();
+            world.gateway_fault("gateway.after-charge", Some("drop-reply")).await;
+            let unknown = call(world.put(&id, "card_ok")).await;
+            assert_eq!(unknown.problem(), (503, "payment-unknown"), "{strategy}");
+            assert!(unknown.headers.contains_key("retry-after"));
+            assert_eq!(world.get(&id).await.payment_status(), "authorizing");
+            assert_eq!(call(world.capture(&id)).await.problem(), (409, "payment-not-authorized"));
+            world.gateway_fault("gateway.after-charge", None).await;
+            assert_eq!(call(world.put(&id, "card_ok")).await.status, 201);
+
+            world.gateway_fault("gateway.after-charge", Some("drop-reply")).await;
+            assert_eq!(call(world.capture(&id)).await.problem(), (503, "payment-unknown"));
+            assert_eq!(world.get(&id).await.payment_status(), "authorized", "as far as anybody knows");
+            world.gateway_fault("gateway.after-charge", None).await;
+            assert_eq!(call(world.capture(&id)).await.payment_status(), "captured");
+            assert_eq!(world.ledger(&id).await, ONCE, "{strategy}");
+        }
+        world.stop().await;
+    }
+
+    async fn a_crash_between_the_charge_and_its_record_charges_once(db: TestDb) {
+        let world = World::start(&db).await;
+        // The answer is there, and then nothing is recorded: what a crash at the worst moment leaves behind.
+        let process = |call: RequestBuilder| call.header("lock-strategy", "process");
+        let crash = |call: RequestBuilder, point: &str| {
+            process(call).header("fault", format!("billing.{point}=error=500")).answer()
+        };
+        assert_eq!(crash(world.put("p-1", "card_ok"), "after-authorize").await.status, 500);
+        assert_eq!(process(world.put("p-1", "card_ok")).answer().await.status, 201);
+        assert_eq!(crash(world.capture("p-1"), "after-capture").await.status, 500);
+        assert_eq!(process(world.capture("p-1")).answer().await.payment_status(), "captured");
+        assert_eq!(world.ledger("p-1").await, ONCE);
+        world.stop().await;
+    }
+
+    async fn the_worker_settles_what_callers_left_behind(db: TestDb) {
+        let world = World::start_with(&db, |config| {
+            config.settle_after = Duration::from_millis(50);
+            config.settle_every = Duration::from_millis(20);
+        })
+        .await;
+        assert_eq!(atomic(world.put("p-cap", "card_ok")).answer().await.status, 201);
+        assert_eq!(atomic(world.put("p-void", "card_ok")).answer().await.status, 201);
+        world.captured("p-ref").await;
+
+        world.gateway_fault("gateway.after-charge", Some("drop-reply")).await;
+        assert_eq!(atomic(world.put("p-auth", "card_ok")).answer().await.status, 503);
+        assert_eq!(atomic(world.put("p-dec", "card_declined")).answer().await.status, 503);
+        assert_eq!(atomic(world.capture("p-cap")).answer().await.status, 503);
+        assert_eq!(atomic(world.void("p-void")).answer().await.status, 503);
+        assert_eq!(world.refund("p-ref", "r-1", 200).answer().await.status, 503);
+        world.gateway_fault("gateway.after-charge", None).await;
+
+        for (id, status) in [("p-auth", "authorized"), ("p-dec", "declined"), ("p-cap", "captured")] {
+            let settled = async || (world.get(id).await.payment_status() == status).then_some(());
+            testkit::eventually(SOON, &format!("{id} to be {status}"), settled).await;
+        }
+        let voided = async || {
+            let url = format!("{}/v1/ledger/p-void", world.gateway_url);
+            let lines = world.http.get(url).answer().await;
+            (lines.body.as_array()?.last()?["kind"] == "void").then_some(())
+        };
+        testkit::eventually(SOON, "the void at the gateway", voided).await;
+        let refunded = async || (world.ledger("p-ref").await.refunded_minor == 200).then_some(());
+        testkit::eventually(SOON, "the refund at the gateway", refunded).await;
+        assert_eq!(world.ledger("p-cap").await, ONCE);
+        assert_eq!(world.ledger("p-auth").await.authorizations, 1);
+        world.stop().await;
+    }
+
+    async fn a_void_of_a_doubtful_capture_finds_out_first(db: TestDb) {
+        let world = World::start(&db).await;
+        assert_eq!(atomic(world.put("p-1", "card_ok")).answer().await.status, 201);
+        world.gateway_fault("gateway.after-charge", Some("drop-reply")).await;
+        assert_eq!(atomic(world.capture("p-1")).answer().await.problem(), (503, "payment-unknown"));
+        world.gateway_fault("gateway.after-charge", None).await;
+        assert_eq!(atomic(world.void("p-1")).answer().await.problem(), (409, "payment-captured"));
+        assert_eq!(world.get("p-1").await.payment_status(), "captured");
+        assert_eq!(world.ledger("p-1").await, ONCE);
+        world.stop().await;
+    }
+
+    async fn a_caller_that_hangs_up_does_not_stop_its_charge(db: TestDb) {
+        let world = World::start(&db).await;
+        let hasty = atomic(world.put("p-1", "card_slow")).timeout(Duration::from_millis(300)).send().await;
+        assert!(hasty.is_err(), "{hasty:?}");
+        let authorized = async || (world.get("p-1").await.payment_status() == "authorized").then_some(());
+        testkit::eventually(SOON, "the charge to be recorded", authorized).await;
+        assert_eq!(world.ledger("p-1").await.authorizations, 1);
+        world.stop().await;
+    }
+}
