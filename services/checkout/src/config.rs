@@ -11,7 +11,7 @@ use ticketing_types::{HoldTtlMs, Strategy};
 const PORT: u16 = 8101;
 
 const LOCK_WAIT_MS: u64 = 30_000;
-const LOCK_SESSION_TTL_MS: u64 = 5_000;
+const SESSION_TTL_MS: u64 = 5_000;
 const CALL_TIMEOUT_MS: u64 = 5_000;
 const HOLD_TTL_MS: u64 = 60_000;
 const BUDGET_MS: u64 = 15_000;
@@ -33,7 +33,7 @@ pub struct Config {
     /// The lock nodes' client URLs.
     pub lock_urls: Vec<String>,
     /// How long the session with the lock cluster outlives this process.
-    pub lock_session_ttl: Duration,
+    pub session_ttl: Duration,
     /// Inventory's base URLs, all instances.
     pub inventory_urls: Vec<String>,
     /// Billing's base URLs, all instances.
@@ -55,7 +55,7 @@ pub struct Config {
     /// Whether faults can be injected.
     pub enable_faults: bool,
     /// A member of the lock cluster to host in this process.
-    pub lock_node: Option<NodeConfig>,
+    pub embedded_node: Option<NodeConfig>,
 }
 
 impl Config {
@@ -72,7 +72,7 @@ impl Config {
             database_url: database_url.into(),
             default_strategy: Strategy::Raft,
             lock_urls,
-            lock_session_ttl: Duration::from_millis(LOCK_SESSION_TTL_MS),
+            session_ttl: Duration::from_millis(SESSION_TTL_MS),
             inventory_urls,
             billing_urls,
             lock_wait: Duration::from_millis(LOCK_WAIT_MS),
@@ -83,7 +83,7 @@ impl Config {
             recovery_every: Duration::from_millis(RECOVERY_EVERY_MS),
             recovery_parallel: RECOVERY_PARALLEL,
             enable_faults: false,
-            lock_node: None,
+            embedded_node: None,
         }
     }
 }
@@ -122,8 +122,8 @@ pub struct Args {
     lock_wait_ms: u64,
 
     /// How long this process's lock session outlives it, in milliseconds
-    #[arg(long, env = "LOCK_SESSION_TTL_MS", default_value_t = LOCK_SESSION_TTL_MS, value_parser = clap::value_parser!(u64).range(500..=300_000))]
-    lock_session_ttl_ms: u64,
+    #[arg(long, env = "SESSION_TTL_MS", default_value_t = SESSION_TTL_MS, value_parser = clap::value_parser!(u64).range(500..=300_000))]
+    session_ttl_ms: u64,
 
     /// How long a call to another service may take that waits for no contended lock, in milliseconds
     #[arg(long, env = "CALL_TIMEOUT_MS", default_value_t = CALL_TIMEOUT_MS)]
@@ -150,7 +150,7 @@ pub struct Args {
     recovery_parallel: usize,
 
     #[command(flatten)]
-    lock_node: EmbeddedNodeArgs,
+    node: EmbeddedNodeArgs,
 }
 
 impl Args {
@@ -170,7 +170,7 @@ impl Args {
             database_url: self.database_url,
             default_strategy: self.common.strategy,
             lock_urls: self.common.lock_urls,
-            lock_session_ttl: Duration::from_millis(self.lock_session_ttl_ms),
+            session_ttl: Duration::from_millis(self.session_ttl_ms),
             inventory_urls: self.inventory_urls,
             billing_urls: self.billing_urls,
             lock_wait: Duration::from_millis(self.lock_wait_ms),
@@ -181,7 +181,7 @@ impl Args {
             recovery_every: Duration::from_millis(self.recovery_every_ms),
             recovery_parallel: self.recovery_parallel.max(1),
             enable_faults: self.common.enable_faults,
-            lock_node: self.lock_node.into_config(self.common.enable_faults)?,
+            embedded_node: self.node.into_config(self.common.enable_faults)?,
         })
     }
 }

@@ -33,8 +33,10 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use guard::{GuardConfig, Guards};
-use lock_node::Node;
+use lock_node::{Node, NodeConfig};
 use service_kit::{Faults, Metrics, Peer, Readiness, Running, ServiceInfo, http_client};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -82,7 +84,7 @@ pub async fn assemble(config: &Config, shutdown: &CancellationToken) -> anyhow::
     let faults = Faults::new(config.enable_faults, &points);
     let guards = Guards::new(GuardConfig {
         lock_urls: config.lock_urls.clone(),
-        session_ttl: config.lock_session_ttl,
+        session_ttl: config.session_ttl,
         label: config.instance.clone(),
     });
     let driver = Driver::new(
@@ -119,28 +121,58 @@ pub async fn assemble(config: &Config, shutdown: &CancellationToken) -> anyhow::
     })
 }
 
-/// Starts an instance: opens and migrates its book, hosts its lock node if it has one, listens, works until
+/// Starts an instance: hosts its lock node if it has one, opens and migrates its book, listens, works until
 /// `shutdown` falls.
+///
+/// # Errors
+/// The address, the book or the lock node's disk cannot be had.
 pub async fn start(config: Config, shutdown: CancellationToken) -> anyhow::Result<Running> {
+    let listener = service_kit::bind(config.listen)?;
     // First in, last out: the other members need it, and so does our own session when it is closed.
-    let node = match config.lock_node.clone() {
-        Some(node) => Some(
-            Node::start(node)
-                .await
-                .context("the embedded lock node did not start")?,
-        ),
+    let node = match config.embedded_node.clone() {
+        Some(node) => Some(host(node, shutdown.clone()).await?),
         None => None,
     };
     let parts = assemble(&config, &shutdown).await?;
-    let running = serve(&config, parts, &shutdown)?;
+    let running = serve(&config, parts, listener, &shutdown);
     Ok(match node {
-        Some(node) => running.finally(node.shutdown()),
+        Some((stop, node)) => running.finally(async move {
+            stop.cancel();
+            if let Err(error) = node.await {
+                tracing::error!(%error, "the lock node did not stop well");
+            }
+        }),
         None => running,
     })
 }
 
+/// Hosts a member of the lock cluster until the token that comes back falls. A member that cannot go on takes the
+/// process with it: half a program that looks alive helps nobody.
+async fn host(
+    config: NodeConfig,
+    shutdown: CancellationToken,
+) -> anyhow::Result<(CancellationToken, JoinHandle<()>)> {
+    let node = Node::start(config)
+        .await
+        .context("the lock node in this process did not start")?;
+    let stop = CancellationToken::new();
+    let stopped = stop.clone();
+    let hosting = tokio::spawn(async move {
+        tokio::select! {
+            () = stopped.cancelled() => {}
+            reason = node.failed() => {
+                tracing::error!(reason, "the lock node in this process failed");
+                shutdown.cancel();
+                stopped.cancelled().await;
+            }
+        }
+        node.shutdown().await;
+    });
+    Ok((stop, hosting))
+}
+
 /// The routes and the workers around the parts.
-fn serve(config: &Config, parts: Parts, shutdown: &CancellationToken) -> anyhow::Result<Running> {
+fn serve(config: &Config, parts: Parts, listener: TcpListener, shutdown: &CancellationToken) -> Running {
     let store = parts.checkout.store().clone();
     let database = store.db().clone();
     let readiness = Readiness::new().check("database", move || {
@@ -151,18 +183,17 @@ fn serve(config: &Config, parts: Parts, shutdown: &CancellationToken) -> anyhow:
     let info = ServiceInfo::new("checkout", &config.instance, openapi);
     let metrics = Metrics::new("checkout", &config.instance);
     let router = service_kit::finish(router, info, readiness, metrics, parts.faults);
-    let listener = service_kit::bind(config.listen)?;
 
     let renewal = workers::renewal::run(store.clone(), config.recovery_stale, shutdown.clone());
     let recovery = parts.recovery.run(shutdown.clone());
     let drives = let_drives_end(parts.drives, shutdown.clone());
     let guards = parts.guards;
-    Ok(service_kit::serve(listener, router, shutdown.clone())
+    service_kit::serve(listener, router, shutdown.clone())
         .also(tokio::spawn(renewal))
         .also(tokio::spawn(recovery))
         .also(tokio::spawn(drives))
         .finally(async move { guards.close().await })
-        .finally(async move { store.db().close().await }))
+        .finally(async move { store.db().close().await })
 }
 
 /// A drive whose client has gone still gets the time that requests in flight get. What does not end in time is

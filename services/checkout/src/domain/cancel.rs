@@ -30,9 +30,7 @@ impl Checkout {
     /// Calls a purchase off. Answers how it stands now: a status of `pending` means that somebody is at it.
     pub async fn cancel(&self, id: &PurchaseId, context: CallContext) -> Result<PurchaseView, CancelError> {
         let store = self.store();
-        if store.request_cancel(id).await?
-            && let Some((claim, purchase)) = store.claim(id).await?
-        {
+        if let Some((claim, purchase)) = store.call_off(id).await? {
             match self.drive(claim, purchase, context).await {
                 Some(Drive::Ended { purchase, .. } | Drive::Unfinished(purchase)) => {
                     return Ok(purchase.view());

@@ -79,8 +79,12 @@ impl Steps {
                     "sold-out" => Rejection::SoldOut {
                         lines: problem.member("lines").unwrap_or_default(),
                     },
-                    "limit-reached" => Rejection::LimitReached { detail },
-                    "unknown-event" | "event-not-found" => Rejection::UnknownEvent { detail },
+                    "limit-reached" => Rejection::LimitReached {
+                        detail,
+                        event_id: problem.member("event_id"),
+                        limit: problem.member("limit"),
+                    },
+                    "unknown-event" => Rejection::UnknownEvent { detail },
                     "mixed-currencies" => Rejection::MixedCurrencies { detail },
                     "invalid-request" => Rejection::AmountOverflow { detail },
                     "hold-expired" => Rejection::HoldExpired,

@@ -37,7 +37,7 @@ pub(crate) fn answer_of(purchase: &Purchase) -> Option<FinalAnswer> {
 fn problem_of(why: &Rejection) -> Option<Problem> {
     let (status, detail) = match why {
         Rejection::SoldOut { .. } => (StatusCode::CONFLICT, "not enough seats are free"),
-        Rejection::LimitReached { detail }
+        Rejection::LimitReached { detail, .. }
         | Rejection::UnknownEvent { detail }
         | Rejection::MixedCurrencies { detail } => (StatusCode::UNPROCESSABLE_ENTITY, detail.as_str()),
         Rejection::AmountOverflow { detail } => (StatusCode::BAD_REQUEST, detail.as_str()),
@@ -59,6 +59,9 @@ fn problem_of(why: &Rejection) -> Option<Problem> {
     let problem = Problem::new(status, why.slug()).detail(detail);
     Some(match why {
         Rejection::SoldOut { lines } => problem.with("lines", lines),
+        Rejection::LimitReached { event_id, limit, .. } => {
+            problem.with("event_id", event_id).with("limit", limit)
+        }
         Rejection::AmountOverflow { detail } => problem.with(
             "errors",
             [FieldError {

@@ -1,7 +1,7 @@
 //! The statements of a driver. Each write of a drive is conditional on the claim's number.
 
 use chrono::{DateTime, Utc};
-use service_db::{with_reader, with_tx};
+use service_db::{Tx, with_reader, with_tx};
 use sqlx::types::Json;
 use ticketing_types::PurchaseId;
 use ticketing_types::checkout::PurchaseStatus;
@@ -66,7 +66,7 @@ const RENEW: &str = "update purchase set claimed_until = $1 where claimed_by = $
 const GIVE_UP: &str = "update purchase set claimed_by = null, claimed_until = $3 \
      where purchase_id = $1 and claim_no = $2 and (status = 'pending' or cancel_requested)";
 
-const REQUEST_CANCEL: &str = "update purchase set cancel_requested = $2 \
+const REQUEST_CANCEL: &str = "update purchase set cancel_requested = true \
      where purchase_id = $1 and status in ('pending', 'completed')";
 
 #[derive(sqlx::FromRow)]
@@ -139,30 +139,27 @@ impl Store {
     /// Claims an unfinished purchase whose claim has run out; `None` when there is nothing to claim. The saga
     /// comes back as one found in the book: how far its last driver came with the next step is not known.
     pub async fn claim(&self, id: &PurchaseId) -> sqlx::Result<Option<(Claim, Purchase)>> {
-        let row: Option<ClaimedRow> = again(|| async move {
-            let at = now();
+        let row = again(|| async move {
             let mut tx = self.db.begin().await?;
-            let row = with_tx!(tx, c => {
-                sqlx::query_as(CLAIM)
-                    .bind(id.as_str())
-                    .bind(&self.driving.claimed_by)
-                    .bind(at + self.driving.claim_ttl)
-                    .bind(at)
-                    .fetch_optional(c)
-                    .await
-            })?;
+            let row = self.try_claim(&mut tx, id).await?;
             tx.commit().await?;
             Ok(row)
         })
         .await?;
-        let Some(row) = row else { return Ok(None) };
-        let mut purchase = Purchase::try_from(row.purchase)?;
-        purchase.saga = purchase.saga.resume();
-        let claim = Claim {
-            id: purchase.id.clone(),
-            claim_no: row.claim_no,
-        };
-        Ok(Some((claim, purchase)))
+        row.map(found_in_the_book).transpose()
+    }
+
+    async fn try_claim(&self, tx: &mut Tx, id: &PurchaseId) -> sqlx::Result<Option<ClaimedRow>> {
+        let at = now();
+        with_tx!(tx, c => {
+            sqlx::query_as(CLAIM)
+                .bind(id.as_str())
+                .bind(&self.driving.claimed_by)
+                .bind(at + self.driving.claim_ttl)
+                .bind(at)
+                .fetch_optional(c)
+                .await
+        })
     }
 
     /// Unfinished purchases whose claim has run out, the longest first.
@@ -214,21 +211,29 @@ impl Store {
         }
     }
 
-    /// Asks for a purchase to be called off. Says whether that can still change anything.
-    pub async fn request_cancel(&self, id: &PurchaseId) -> sqlx::Result<bool> {
-        again(|| async move {
+    /// Writes down that a purchase is to be called off, and claims it if nobody drives it; both at once, or the
+    /// recovery worker would often be faster.
+    pub async fn call_off(&self, id: &PurchaseId) -> sqlx::Result<Option<(Claim, Purchase)>> {
+        let row = again(|| async move {
             let mut tx = self.db.begin().await?;
-            let asked = with_tx!(tx, c => {
-                sqlx::query(REQUEST_CANCEL)
-                    .bind(id.as_str())
-                    .bind(true)
-                    .execute(c)
-                    .await
-                    .map(|done| done.rows_affected())
+            with_tx!(tx, c => {
+                sqlx::query(REQUEST_CANCEL).bind(id.as_str()).execute(c).await.map(|_| ())
             })?;
+            let row = self.try_claim(&mut tx, id).await?;
             tx.commit().await?;
-            Ok(asked > 0)
+            Ok(row)
         })
-        .await
+        .await?;
+        row.map(found_in_the_book).transpose()
     }
+}
+
+fn found_in_the_book(row: ClaimedRow) -> sqlx::Result<(Claim, Purchase)> {
+    let mut purchase = Purchase::try_from(row.purchase)?;
+    purchase.saga = purchase.saga.resume();
+    let claim = Claim {
+        id: purchase.id.clone(),
+        claim_no: row.claim_no,
+    };
+    Ok((claim, purchase))
 }

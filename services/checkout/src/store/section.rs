@@ -92,20 +92,20 @@ impl Store {
 
     /// The write of the section: a new purchase, claimed by this process.
     pub async fn insert(&self, purchase: &Purchase, rule: WriteRule) -> sqlx::Result<Written> {
-        match again(|| self.try_insert(purchase, rule)).await {
-            // The last line of defence; or our own row, written by a try whose commit went unanswered.
-            Err(error) if is_unique_violation(&error) => {
-                let order = &purchase.order;
-                let standing = self.find(&order.buyer, &order.idempotency_key).await?;
-                Ok(match standing {
-                    Some(standing) if standing.id == purchase.id => {
-                        Written::Claimed(Claim::first(&purchase.id))
-                    }
-                    _ => Written::Beaten,
-                })
+        let written = match again(|| self.try_insert(purchase, rule)).await {
+            // The last line of defence.
+            Err(error) if is_unique_violation(&error) => Written::Beaten,
+            result => result?,
+        };
+        if let Written::Beaten = written {
+            // By ourselves, perhaps: a try whose commit went unanswered.
+            let order = &purchase.order;
+            let standing = self.find(&order.buyer, &order.idempotency_key).await?;
+            if standing.is_some_and(|standing| standing.id == purchase.id) {
+                return Ok(Written::Claimed(Claim::first(&purchase.id)));
             }
-            result => result,
         }
+        Ok(written)
     }
 
     async fn try_insert(&self, purchase: &Purchase, rule: WriteRule) -> sqlx::Result<Written> {

@@ -61,8 +61,8 @@ pub struct Saga {
 enum State {
     PlacingHold { asked: bool },
     Authorizing { amount: Money, asked: bool },
-    // The pivot: from here on there is no undo, except that an expired hold says it never happened.
-    ConfirmingHold { amount: Money },
+    // The pivot. Once it was asked for there is no undo, except that an expired hold says it never happened.
+    ConfirmingHold { amount: Money, asked: bool },
     Capturing { amount: Money, tickets: Vec<Ticket> },
     Completed { amount: Money, tickets: Vec<Ticket> },
 
@@ -84,7 +84,10 @@ impl Saga {
 
     /// A saga found in the book, by somebody who does not know how far its last driver came (rule 3).
     pub fn resume(mut self) -> Self {
-        if let State::PlacingHold { asked } | State::Authorizing { asked, .. } = &mut self.state {
+        if let State::PlacingHold { asked }
+        | State::Authorizing { asked, .. }
+        | State::ConfirmingHold { asked, .. } = &mut self.state
+        {
             *asked = true;
         }
         self
@@ -124,19 +127,21 @@ impl Saga {
         };
     }
 
-    /// The buyer calls it off. Says whether that changes the course: before the pivot it turns around, when
-    /// completed the money is given back. Between the two it must first be completed: ask again then.
+    /// The buyer calls it off. Says whether that changes the course: until the pivot is asked for it turns around,
+    /// when completed the money is given back. Between the two it must first be completed: ask again then.
     pub fn cancel(&mut self) -> bool {
         let why = Rejection::Cancelled;
         let turned = match &self.state {
             // Also when nothing was asked yet: releasing closes the id, which is what makes it final.
             State::PlacingHold { .. } => State::ReleasingHold { amount: None, why },
-            &State::Authorizing { amount, .. } => State::VoidingPayment { amount, why },
+            &(State::Authorizing { amount, .. } | State::ConfirmingHold { amount, asked: false }) => {
+                State::VoidingPayment { amount, why }
+            }
             State::Completed { amount, tickets } => State::Refunding {
                 amount: *amount,
                 tickets: tickets.clone(),
             },
-            State::ConfirmingHold { .. }
+            State::ConfirmingHold { asked: true, .. }
             | State::Capturing { .. }
             | State::VoidingPayment { .. }
             | State::ReleasingHold { .. }
@@ -164,7 +169,7 @@ impl Saga {
             State::PlacingHold { .. } => None,
             State::ReleasingHold { amount, .. } | State::Rejected { amount, .. } => amount,
             State::Authorizing { amount, .. }
-            | State::ConfirmingHold { amount }
+            | State::ConfirmingHold { amount, .. }
             | State::Capturing { amount, .. }
             | State::Completed { amount, .. }
             | State::VoidingPayment { amount, .. }
@@ -200,8 +205,10 @@ fn after_done(state: State, done: Done) -> State {
         (State::PlacingHold { .. }, Done::HoldPlaced { amount }) => {
             State::Authorizing { amount, asked: false }
         }
-        (State::Authorizing { amount, .. }, Done::Authorized) => State::ConfirmingHold { amount },
-        (State::ConfirmingHold { amount }, Done::HoldConfirmed { tickets }) => {
+        (State::Authorizing { amount, .. }, Done::Authorized) => {
+            State::ConfirmingHold { amount, asked: false }
+        }
+        (State::ConfirmingHold { amount, .. }, Done::HoldConfirmed { tickets }) => {
             State::Capturing { amount, tickets }
         }
         (State::Capturing { amount, tickets }, Done::Captured) => State::Completed { amount, tickets },
@@ -226,7 +233,7 @@ fn after_rejected(state: State, why: Rejection) -> State {
             amount: Some(amount),
             why,
         },
-        State::ConfirmingHold { amount } => State::VoidingPayment { amount, why },
+        State::ConfirmingHold { amount, .. } => State::VoidingPayment { amount, why },
         // These cannot be refused, and have no way back. If one is, a human must look: the purchase stays
         // unfinished, in everybody's sight, and is asked for again until it works.
         stuck @ (State::Capturing { .. }
@@ -243,6 +250,7 @@ fn after_unknown(state: State) -> State {
     match state {
         State::PlacingHold { .. } => State::PlacingHold { asked: true },
         State::Authorizing { amount, .. } => State::Authorizing { amount, asked: true },
+        State::ConfirmingHold { amount, .. } => State::ConfirmingHold { amount, asked: true },
         same => same,
     }
 }

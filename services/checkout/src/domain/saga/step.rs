@@ -1,8 +1,8 @@
 //! The saga's vocabulary: what can be asked of the other services, and what can come of it.
 
 use serde::{Deserialize, Serialize};
-use ticketing_types::Money;
 use ticketing_types::inventory::{ShortLine, Ticket};
+use ticketing_types::{EventId, Money};
 
 /// One call to another service. Every step may be taken again: the purchase's id is the hold's id and the
 /// payment's id, so a repeat is recognised where it arrives.
@@ -108,6 +108,10 @@ pub enum Rejection {
     LimitReached {
         /// Inventory's words.
         detail: String,
+        /// Of which event.
+        event_id: Option<EventId>,
+        /// How many one buyer may own.
+        limit: Option<i64>,
     },
     /// The cart names an event that does not exist.
     UnknownEvent {

@@ -358,7 +358,8 @@ fn calling_off_before_the_pivot_rejects_and_after_it_refunds() {
     let status = |at| drive(|_| Weather::Fair, Crash::Never, Some(at)).0.status();
     assert_eq!(status(0), PurchaseStatus::Rejected);
     assert_eq!(status(1), PurchaseStatus::Rejected);
-    assert_eq!(status(2), PurchaseStatus::Cancelled);
+    assert_eq!(status(2), PurchaseStatus::Rejected);
+    assert_eq!(status(3), PurchaseStatus::Cancelled);
     assert_eq!(status(4), PurchaseStatus::Cancelled);
 }
 
@@ -395,6 +396,23 @@ fn undo_after_an_unknown_authorization_still_voids_it() {
     saga.record(Step::Authorize { amount: price() }, Outcome::Unknown);
     assert!(saga.cancel());
     assert_eq!(saga.next(), Some(Step::VoidPayment));
+}
+
+#[test]
+fn once_the_pivot_may_have_been_asked_for_there_is_no_way_back() {
+    let mut saga = Saga::begin();
+    saga.record(
+        Step::PlaceHold,
+        Outcome::Done(Done::HoldPlaced { amount: price() }),
+    );
+    saga.record(
+        Step::Authorize { amount: price() },
+        Outcome::Done(Done::Authorized),
+    );
+    assert!(saga.clone().cancel());
+    assert!(!saga.clone().resume().cancel());
+    saga.record(Step::ConfirmHold, Outcome::Unknown);
+    assert!(!saga.cancel());
 }
 
 #[test]
