@@ -70,7 +70,7 @@ pub enum AcquireAnswer {
     TimedOut,
     /// A node gave it up on behalf of a client that was gone.
     Abandoned,
-    /// The client released it: it will not hold again.
+    /// The client released it, or it was released or abandoned before it came: it will not hold (again).
     Released,
     /// An administrator broke it: it will not hold again.
     Broken,

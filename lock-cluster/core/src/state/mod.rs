@@ -1,12 +1,12 @@
 //! The replicated state and the rules by which a command changes it.
 //!
 //! What *is* (and what a snapshot carries) is small: the time, two counters, and the sessions with their
-//! acquisitions. Everything else is an [`Index`](index::Index) over it, there to make the rules cheap:
+//! acquisitions. Everything else is an *index* over it, there to make the rules cheap:
 //! the line in front of each name, and who has to go when. It can be rebuilt from the sessions at any
 //! time, which is how a snapshot is restored and how the invariants are checked.
 //!
 //! Each apply takes one *turn*: first the command's own rule runs, and whoever it makes leave a line goes
-//! into the [`Turn`]; then, when all of them are gone, what became free is granted. Granting last is a
+//! into the turn; then, when all of them are gone, what became free is granted. Granting last is a
 //! safety rule, not a convenience: if a session dies that holds one name and waits for it a second time,
 //! or if fifty die at once, none of the dead may be handed a lock on the way out.
 
