@@ -44,6 +44,12 @@ pub struct PurchaseTimings {
     pub section_ms: f64,
     /// Authorizing and capturing.
     pub payment_ms: f64,
+    /// When inventory had read the stock for this purchase. With `written_at` it shows who overtook whom.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_at: Option<DateTime<Utc>>,
+    /// When inventory had written the stock for this purchase.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written_at: Option<DateTime<Utc>>,
 }
 
 /// One purchase.

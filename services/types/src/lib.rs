@@ -61,4 +61,10 @@ pub struct SectionTimings {
     /// Time between entering and leaving the critical section.
     #[serde(default)]
     pub section_ms: f64,
+    /// When inventory had read the stock. With `written_at` it shows who overtook whom.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_at: Option<chrono::DateTime<chrono::Utc>>,
+    /// When inventory had written the stock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written_at: Option<chrono::DateTime<chrono::Utc>>,
 }

@@ -177,6 +177,8 @@ impl Driver {
         spent.lock_wait_ms += taken.timings.lock_wait_ms;
         spent.section_ms += taken.timings.section_ms;
         spent.payment_ms += taken.timings.payment_ms;
+        spent.read_at = spent.read_at.or(taken.timings.read_at);
+        spent.written_at = spent.written_at.or(taken.timings.written_at);
 
         let outcome = match fault_point(&taken.outcome) {
             // An injected error stands for an answer that did not arrive: the step is done, and nobody knows.

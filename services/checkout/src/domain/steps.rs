@@ -225,6 +225,8 @@ fn in_section(timings: SectionTimings) -> PurchaseTimings {
     PurchaseTimings {
         lock_wait_ms: timings.lock_wait_ms,
         section_ms: timings.section_ms,
+        read_at: timings.read_at,
+        written_at: timings.written_at,
         ..PurchaseTimings::default()
     }
 }

@@ -14,6 +14,7 @@
 use std::time::{Duration, Instant};
 
 use guard::{Attempts, Entry};
+use chrono::{DateTime, Utc};
 use service_kit::CallContext;
 use ticketing_types::inventory::{HoldStatus, HoldView, PlaceHold, ShortLine};
 use ticketing_types::{EventId, HoldId, Money, SectionTimings, Strategy};
@@ -55,7 +56,11 @@ struct OrderLine {
 
 /// What one run of the section came to.
 enum Section {
-    Placed(HoldView),
+    Placed {
+        view: HoldView,
+        read_at: DateTime<Utc>,
+        written_at: DateTime<Utc>,
+    },
     Refused(Refusal),
     /// Somebody sent the same request at the same time.
     HoldExists,
@@ -104,7 +109,9 @@ impl Inventory {
             timings.section_ms += ms(entry.inside());
             drop(entry); // the next one may enter while this one makes up its answer
             match done? {
-                Section::Placed(view) => {
+                Section::Placed { view, read_at, written_at } => {
+                    timings.read_at = Some(read_at);
+                    timings.written_at = Some(written_at);
                     return Ok(Placed {
                         view: HoldView { timings, ..view },
                         created: true,
@@ -149,6 +156,8 @@ impl Inventory {
             });
         }
 
+        let read_at = Utc::now();
+
         if let Some(refusal) = stock::refuse(&cart) {
             return Ok(Section::Refused(refusal));
         }
@@ -158,7 +167,11 @@ impl Inventory {
 
         let hold = self.new_hold(wish, order);
         Ok(match self.store.write_hold(entry.rule, &hold, &cart).await? {
-            HoldWrite::Written => Section::Placed(hold_view(&hold)),
+            HoldWrite::Written => Section::Placed {
+                view: hold_view(&hold),
+                read_at,
+                written_at: Utc::now(),
+            },
             HoldWrite::HoldExists => Section::HoldExists,
             HoldWrite::Stale(event_id) => Section::Stale(event_id),
             HoldWrite::Lost => Section::Lost,
