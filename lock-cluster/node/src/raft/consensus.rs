@@ -148,7 +148,10 @@ impl<R: ServiceRt> Consensus<R> {
     /// Waits until a submitted entry was applied.
     pub(crate) async fn outcome(&self, Pending(outcome): Pending<R>) -> Result<Vec<Reply>, ServiceError> {
         match outcome.await {
-            Ok(Ok(written)) => Ok(written.data),
+            Ok(Ok(written)) => {
+                tracing::Span::current().record("raft.log_index", written.log_id.index);
+                Ok(written.data)
+            }
             // Turned away before it was appended.
             Ok(Err(ClientWriteError::ForwardToLeader(forward))) => Err(self.elsewhere(&forward)),
             Ok(Err(ClientWriteError::LogEntryDiscarded(_))) => Err(ServiceError::Unknown),

@@ -19,6 +19,8 @@ use std::time::Duration;
 
 use lock_core::{ClusterTime, Command, Reply};
 use tokio::sync::{Semaphore, mpsc, oneshot};
+use tracing::Instrument as _;
+use tracing::field::Empty;
 
 use super::{ClusterClock, ServiceError};
 use crate::faults::{AfterCommit, NodeFaults};
@@ -134,9 +136,10 @@ impl<R: ServiceRt> Batcher<R> {
                 break;
             };
             let (commands, answers) = self.gather(first);
+            let span = tracing::debug_span!("proposal", commands = commands.len(), raft.log_index = Empty);
             let submitted = self.submit(commands).await;
             let (consensus, faults) = (self.consensus.clone(), self.faults.clone());
-            drop(R::spawn(async move {
+            let conclude = async move {
                 let outcome = match submitted {
                     Ok(pending) => R::timeout(COMMIT_DEADLINE, consensus.outcome(pending))
                         .await
@@ -145,7 +148,8 @@ impl<R: ServiceRt> Batcher<R> {
                 };
                 drop(slot);
                 answer(after_commit::<R>(&faults, outcome).await, answers);
-            }));
+            };
+            drop(R::spawn(conclude.instrument(span)));
         }
         self.queue.close();
         while let Ok(proposal) = self.queue.try_recv() {

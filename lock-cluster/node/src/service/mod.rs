@@ -142,6 +142,10 @@ impl<R: ServiceRt> LockService<R> {
 
     /// Asks for all of `names` and waits up to `wait` in line. Dropping the future gives the place (or the grant
     /// nobody was told of) back in the background.
+    #[tracing::instrument(
+        name = "acquire", level = "debug", skip_all,
+        fields(session.id = %session_id, acquire.id = %acquire_id, lock.name = %names, fencing_token)
+    )]
     pub async fn acquire(
         &self,
         session_id: SessionId,
@@ -177,6 +181,9 @@ impl<R: ServiceRt> LockService<R> {
             Err(error) => Err(error),
         };
         give_up.disarm();
+        if let Ok(Ok(AcquireAnswer::Granted { fencing_token, .. })) = &acquired {
+            tracing::Span::current().record("fencing_token", fencing_token.get());
+        }
         acquired
     }
 

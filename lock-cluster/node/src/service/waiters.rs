@@ -138,3 +138,117 @@ impl Waiters {
         wakeups.extend(waiters.into_iter().map(|waiter| (waiter.wake, acquired.clone())));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use lock_core::{ClusterTime, Command, Label, LockNames, TtlMs, WaitMs};
+    use uuid::Uuid;
+
+    use super::*;
+
+    const FIRST: Delivery = Delivery::new(1);
+    const SECOND: Delivery = Delivery::new(2);
+
+    fn attempt(session: u128, id: u64) -> Attempt {
+        (SessionId::new(Uuid::from_u128(session)), AcquireId::new(id))
+    }
+
+    /// Sessions 1 and 2 are open; session 1 holds "gate" by its first attempt, session 2 stands in line by its own.
+    fn contended() -> LockState {
+        let mut state = LockState::new();
+        for session in [1, 2] {
+            let (session_id, acquire_id) = attempt(session, 1);
+            let (ttl, label) = (TtlMs::new(60_000).unwrap(), Label::parse("test").unwrap());
+            state.apply(
+                ClusterTime::ZERO,
+                Command::OpenSession {
+                    session_id,
+                    ttl,
+                    label,
+                },
+            );
+            let (names, wait) = (LockNames::parse(&["gate"]).unwrap(), WaitMs::new(60_000).unwrap());
+            state.apply(
+                ClusterTime::ZERO,
+                Command::Acquire {
+                    session_id,
+                    acquire_id,
+                    names,
+                    wait,
+                    delivery: FIRST,
+                },
+            );
+        }
+        state
+    }
+
+    fn woken(wakeups: Wakeups) -> usize {
+        let woken = wakeups.len();
+        wakeups
+            .into_iter()
+            .for_each(|(waiter, acquired)| waiter.send(acquired).unwrap());
+        woken
+    }
+
+    #[test]
+    fn everybody_who_asked_for_the_same_attempt_is_told() {
+        let mut waiters = Waiters::default();
+        let mut one = waiters.register(attempt(2, 1), FIRST);
+        let mut other = waiters.register(attempt(2, 1), SECOND);
+        let mut stranger = waiters.register(attempt(2, 2), FIRST);
+        let mut state = contended();
+        let (session_id, acquire_id) = attempt(1, 1);
+        let applied = state.apply(
+            ClusterTime::ZERO,
+            Command::Release {
+                session_id,
+                acquire_id,
+            },
+        );
+        let mut wakeups = Wakeups::new();
+        applied
+            .events
+            .iter()
+            .for_each(|event| waiters.hear(event, &mut wakeups));
+        assert_eq!(woken(wakeups), 2);
+        for told in [&mut one, &mut other] {
+            assert!(matches!(told.try_recv(), Ok(Ok(AcquireAnswer::Granted { .. }))));
+        }
+        assert!(stranger.try_recv().is_err());
+        assert_eq!(waiters.len(), 1);
+    }
+
+    #[test]
+    fn after_a_snapshot_each_waiter_is_told_what_became_of_it() {
+        let mut waiters = Waiters::default();
+        let mut granted = waiters.register(attempt(1, 1), FIRST);
+        let mut in_line = waiters.register(attempt(2, 1), FIRST);
+        let mut of_a_dead_session = waiters.register(attempt(3, 1), FIRST);
+        waiters.mark_queued(attempt(3, 1));
+        let mut on_its_way = waiters.register(attempt(4, 1), FIRST);
+
+        let mut wakeups = Wakeups::new();
+        waiters.recheck(&contended(), &mut wakeups);
+        assert_eq!(woken(wakeups), 2);
+        assert!(matches!(
+            granted.try_recv(),
+            Ok(Ok(AcquireAnswer::Granted { .. }))
+        ));
+        assert_eq!(of_a_dead_session.try_recv(), Ok(Err(Refusal::SessionExpired)));
+        assert!(in_line.try_recv().is_err(), "it still waits");
+        assert!(on_its_way.try_recv().is_err(), "its acquire may still be applied");
+    }
+
+    #[test]
+    fn a_waiter_that_was_forgotten_leaves_the_others() {
+        let mut waiters = Waiters::default();
+        waiters.register(attempt(1, 1), FIRST);
+        waiters.register(attempt(1, 1), SECOND);
+        waiters.forget(attempt(1, 1), FIRST);
+        assert_eq!(waiters.len(), 1);
+        waiters.forget(attempt(1, 1), FIRST);
+        waiters.forget(attempt(1, 1), SECOND);
+        assert_eq!(waiters.len(), 0);
+        assert!(waiters.by_attempt.is_empty());
+    }
+}
