@@ -84,6 +84,7 @@ impl LockClient {
     /// # Errors
     /// [`LockError::Held`] or [`LockError::WaitTimeout`] if somebody else holds; [`LockError::Unavailable`] if the
     /// cluster could not be asked; [`LockError::Invalid`] if it refuses the names or the wait.
+    #[tracing::instrument(level = "debug", skip_all, fields(lock.name = ?names, fencing_token))]
     pub async fn acquire(&self, names: &[String], wait: Duration) -> Result<Grant, LockError> {
         if wait > WAIT_MAX {
             let detail = format!("a wait is at most {WAIT_MAX:?}, not {wait:?}");
@@ -96,6 +97,7 @@ impl LockClient {
             let remaining = || wait.saturating_sub(begun.elapsed());
             match self.inner.acquire(&mut claim, names, remaining, deadline).await? {
                 Acquired::Granted(granted) if !claim.session.is_lost() => {
+                    tracing::Span::current().record("fencing_token", granted.fencing_token);
                     return Ok(Grant::new(claim, granted.fencing_token, granted.names));
                 }
                 // The attempt is over in the cluster without our doing: its session ended, or a node took a
@@ -220,25 +222,19 @@ impl Inner {
     }
 
     fn understand(&self, claim: &mut Claim, answer: &Answer) -> Result<Acquired, LockError> {
-        match (answer.status, answer.problem().slug()) {
-            (StatusCode::CREATED | StatusCode::OK, _) => Ok(Acquired::Granted(answer.json()?)),
-            (StatusCode::CONFLICT, "lock-held") | (StatusCode::SERVICE_UNAVAILABLE, "lock-wait-timeout") => {
-                claim.settle();
-                Ok(Acquired::NotInTime)
-            }
-            (StatusCode::CONFLICT, "already-released") => {
-                claim.settle();
-                Ok(Acquired::Over)
-            }
-            (StatusCode::GONE, _) => {
-                claim.session.lose();
-                Ok(Acquired::Over)
-            }
-            _ => {
-                // Refused before it entered the log: nothing of it can be left.
-                claim.settle();
-                Err(answer.refusal())
-            }
+        if answer.status.is_success() {
+            return Ok(Acquired::Granted(answer.json()?));
+        }
+        if answer.status == StatusCode::GONE {
+            claim.session.lose();
+            return Ok(Acquired::Over);
+        }
+        // Every other answer says that nothing of the attempt is left, or that it never entered the log.
+        claim.settle();
+        match answer.problem().slug() {
+            "lock-held" | "lock-wait-timeout" => Ok(Acquired::NotInTime),
+            "already-released" => Ok(Acquired::Over),
+            _ => Err(answer.refusal()),
         }
     }
 }

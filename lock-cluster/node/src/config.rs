@@ -97,8 +97,7 @@ pub struct NodeConfig {
     pub bootstrap: bool,
     /// What the peers prove to each other that they know.
     pub peer_secret: Option<Secret>,
-    /// Bearer token of the calls that break locks or change the membership; without one they are refused
-    /// unless the caller is on this machine.
+    /// Bearer token of the calls that break locks or change the membership; without one they are refused.
     pub admin_token: Option<Secret>,
     /// Whether the fault points may be switched on.
     pub enable_faults: bool,

@@ -126,6 +126,9 @@ pub(crate) async fn acquire(
         wait_ms,
     }): ApiJson<Acquire>,
 ) -> Result<(StatusCode, Json<GrantedBody>), Problem> {
+    let span = tracing::Span::current();
+    // Escaped: a name may contain anything, and a log line must stay one.
+    span.record("lock.name", tracing::field::debug(names.to_string()));
     // Held while waiting and no longer; see the module on why waits have a bound of their own.
     let Ok(_waiting) = api.waiting.try_acquire() else {
         let later = Duration::from_secs(1);
@@ -136,14 +139,15 @@ pub(crate) async fn acquire(
         .acquire(session_id, acquire_id, names, wait_ms)
         .await?;
     match answer.map_err(refused)? {
-        AcquireAnswer::Granted { fencing_token, names } => Ok((
-            StatusCode::CREATED,
-            Json(GrantedBody {
+        AcquireAnswer::Granted { fencing_token, names } => {
+            span.record("fencing_token", fencing_token.get());
+            let granted = GrantedBody {
                 acquire_id,
                 fencing_token,
                 names,
-            }),
-        )),
+            };
+            Ok((StatusCode::CREATED, Json(granted)))
+        }
         answer => Err(not_granted(&answer)),
     }
 }

@@ -6,6 +6,8 @@ use std::time::Duration;
 use futures::future::join_all;
 use lock_client::{ClientConfig, ClusterClient, LockClient};
 use lock_node::{Member, Node, NodeConfig, Secret};
+use reqwest::Method;
+use serde_json::Value;
 use tempfile::TempDir;
 use testkit::{eventually, free_ports};
 
@@ -117,6 +119,20 @@ impl Cluster {
         let mut config = ClientConfig::new(self.urls());
         config.token = Some(ADMIN_TOKEN.to_owned());
         ClusterClient::new(config).expect("a client")
+    }
+
+    /// Arms a fault point of a node.
+    pub(crate) async fn arm(&self, at: usize, point: &str, effect: Value) {
+        let url = format!("{}/v1/faults/{point}", self.url(at));
+        let reply = self.api.once(Method::PUT, &url, Some(&effect)).await;
+        reply.expect("the node answers").expect(200);
+    }
+
+    /// Disarms it.
+    pub(crate) async fn disarm(&self, at: usize, point: &str) {
+        let url = format!("{}/v1/faults/{point}", self.url(at));
+        let reply = self.api.once(Method::DELETE, &url, None).await;
+        reply.expect("the node answers").expect(204);
     }
 
     /// What the leader counts: sessions, locks, waiters.

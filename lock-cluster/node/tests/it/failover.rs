@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde_json::json;
+
 use crate::api::until_waiters;
 use crate::cluster::{Cluster, SOON};
 
@@ -115,4 +117,78 @@ async fn without_a_quorum_nothing_is_granted_and_with_it_everything_goes_on() {
         .expect("no panic")
         .expect("released once there is a quorum");
     cluster.nothing_is_left().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_leader_that_is_cut_off_is_replaced_and_its_waiters_move_on() {
+    let cluster = Cluster::start(3).await;
+    let ttl = Duration::from_secs(10);
+    let holder = cluster.client("holder", ttl).await;
+    let grant = holder
+        .acquire(&["gate".to_owned()], Duration::ZERO)
+        .await
+        .expect("granted");
+    let client = cluster.client("waiter", ttl).await;
+    let waiting = tokio::spawn(async move {
+        let grant = client
+            .acquire(&["gate".to_owned()], Duration::from_secs(40))
+            .await
+            .expect("granted");
+        grant.fencing_token()
+    });
+    until_waiters(&cluster.api, "gate", 1).await;
+    let leader = cluster.leader().await;
+    for other in (0..3).filter(|at| *at != leader) {
+        cluster
+            .arm(
+                leader,
+                &format!("raft.peer/{}", other + 1),
+                json!({ "effect": "error=503" }),
+            )
+            .await;
+    }
+    let before = grant.fencing_token();
+    grant.release().await.expect("released at the new leader");
+    let after = tokio::time::timeout(SOON, waiting)
+        .await
+        .expect("granted in time")
+        .expect("no panic");
+    assert!(after > before);
+    for other in (0..3).filter(|at| *at != leader) {
+        cluster.disarm(leader, &format!("raft.peer/{}", other + 1)).await;
+    }
+    cluster.nothing_is_left().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lost_replies_are_asked_for_again_and_nothing_is_granted_twice() {
+    let cluster = Cluster::start(3).await;
+    let client = cluster.client("in doubt", Duration::from_secs(20)).await;
+    // Half of the batches lose their answers, whoever leads.
+    for at in 0..3 {
+        cluster
+            .arm(
+                at,
+                "lock.after-commit",
+                json!({ "effect": "drop-reply", "percent": 50, "seed": 7 }),
+            )
+            .await;
+    }
+    let mut tokens = Vec::new();
+    for _ in 0..20 {
+        let grant = client
+            .acquire(&["gate".to_owned()], SOON)
+            .await
+            .expect("granted in spite of it");
+        tokens.push(grant.fencing_token());
+        grant.release().await.expect("released in spite of it");
+    }
+    assert!(tokens.is_sorted_by(|before, after| before < after), "{tokens:?}");
+    for at in 0..3 {
+        cluster.disarm(at, "lock.after-commit").await;
+    }
+    cluster.nothing_is_left().await;
+    // One grant for each attempt, however often it was asked for.
+    let next = client.acquire(&["gate".to_owned()], SOON).await.expect("granted");
+    assert_eq!(next.fencing_token(), tokens[0] + 20);
 }

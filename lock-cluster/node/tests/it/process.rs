@@ -52,9 +52,10 @@ async fn after_kill_9_of_the_leader_the_next_grant_comes_soon_and_with_a_higher_
     }
     let urls: Vec<String> = members.iter().map(Member::client_url).collect();
     let cluster = ClusterClient::new(ClientConfig::new(&urls)).expect("a client");
-    let client = LockClient::connect(ClientConfig::new(&urls))
-        .await
-        .expect("a client");
+    let mut config = ClientConfig::new(&urls);
+    // The two elections below follow each other at once; the session must outlive both of them.
+    config.ttl = Duration::from_secs(15);
+    let client = LockClient::connect(config).await.expect("a client");
     let held = client.acquire(&["held".to_owned()], SOON).await.expect("granted");
     let mut token = held.fencing_token();
 
@@ -101,6 +102,47 @@ async fn after_kill_9_of_the_leader_the_next_grant_comes_soon_and_with_a_higher_
             "and within five seconds"
         );
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_waiter_at_a_frozen_leader_moves_to_the_new_one() {
+    let members = members(3);
+    let dirs = tempfile::tempdir().expect("a temporary directory");
+    let mut nodes: Vec<Program> = (0..3).map(|at| start(&members, at, dirs.path())).collect();
+    for node in &mut nodes {
+        node.ready(SOON).await;
+    }
+    let urls: Vec<String> = members.iter().map(Member::client_url).collect();
+    let cluster = ClusterClient::new(ClientConfig::new(&urls)).expect("a client");
+    let mut config = ClientConfig::new(&urls);
+    config.ttl = Duration::from_secs(10);
+    let holder = LockClient::connect(config.clone()).await.expect("a client");
+    let grant = holder.acquire(&["gate".to_owned()], SOON).await.expect("granted");
+    let client = LockClient::connect(config).await.expect("a client");
+    let waiting = tokio::spawn(async move {
+        let wait = Duration::from_secs(40);
+        client
+            .acquire(&["gate".to_owned()], wait)
+            .await
+            .expect("granted")
+            .fencing_token()
+    });
+    eventually(SOON, "a waiter", async || {
+        let lock = cluster.lock("gate").await.ok()??;
+        (lock.waiters.len() == 1).then_some(())
+    })
+    .await;
+    let leads = leader(&cluster).await;
+    // Its connections stay open, and nobody answers on them.
+    nodes[leads].stop().await;
+    let before = grant.fencing_token();
+    grant.release().await.expect("released at the new leader");
+    let after = tokio::time::timeout(SOON, waiting)
+        .await
+        .expect("granted in time")
+        .expect("no panic");
+    assert!(after > before);
+    nodes[leads].resume().await;
 }
 
 #[test]
