@@ -122,3 +122,33 @@ impl Args {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory as _, Parser as _};
+
+    use super::*;
+
+    #[test]
+    fn the_flags_fit_together_and_the_defaults_are_those_of_the_design() {
+        Args::command().debug_assert();
+        let config = Args::parse_from(["billing"]).into_config().expect("no lock node");
+        assert_eq!(config.listen.to_string(), "127.0.0.1:8301");
+        assert_eq!(config.gateway_urls, [GATEWAY_URL]);
+        assert_eq!(config.default_strategy, Strategy::Raft);
+        assert!(config.embedded_node.is_none());
+    }
+
+    #[test]
+    fn a_member_of_the_lock_cluster_can_be_hosted() {
+        let member = "1=127.0.0.1:8601,127.0.0.1:8501";
+        let args = Args::parse_from(["billing", "--embed-lock-node", "1", "--member", member]);
+        assert_eq!(
+            args.into_config()
+                .expect("fits")
+                .embedded_node
+                .map(|node| node.id),
+            Some(1)
+        );
+    }
+}

@@ -38,8 +38,9 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use domain::payments::Payments;
 use domain::processor::{CALL_TIMEOUT, Processor};
-use domain::section::{FAULT_POINTS, Payments};
+use domain::section::FAULT_POINTS;
 use workers::settle::Settler;
 
 /// How long charges under way may take to be recorded once everything else has ended.

@@ -10,8 +10,8 @@ use ticketing_types::billing::{RefundPayment, RefundView};
 
 use super::error::PaymentError;
 use super::payment::leading;
+use super::payments::Payments;
 use super::processor::{OutcomeUnknown, Refunding};
-use super::section::Payments;
 use crate::store::{Refund, RefundStatus, Reserved};
 use service_kit::CallContext;
 

@@ -3,7 +3,7 @@
 //! > look for an authorization/capture of this payment → none? → [fault point] → call the gateway → record
 //!
 //! **This is read-then-write on purpose.** It is the same plain code under `none` and under every lock; what
-//! keeps two of them apart is the [`Guards`] entry around it and the [`WriteRule`] of its writes, nothing else.
+//! keeps two of them apart is the [`Entry`] around it and the [`WriteRule`] of its writes, nothing else.
 //! Under `none` two requests look at the same moment, both see nothing, and both charge.
 //!
 //! How the strategies differ, in one place:
@@ -18,26 +18,22 @@
 //! The in-between row is written before the gateway is called and completed after. No connection and no
 //! transaction is held over the call.
 //!
-//! The part inside the lock runs in a task of its own. A caller that hangs up must not stop a charge between
-//! the gateway's answer and our record of it; a caller that hangs up while still *waiting* for the lock
-//! gives its place back.
+//! Who enters, how often, and what happens when the caller hangs up is [`super::payments`]' business.
 
 use std::time::Duration;
 
 use chrono::Utc;
-use guard::{Attempts, Entry, Guards, WriteRule};
-use service_kit::{CallContext, Faults};
+use guard::{Entry, WriteRule};
+use ticketing_types::PaymentId;
 use ticketing_types::billing::AuthorizePayment;
-use ticketing_types::{PaymentId, PaymentKey, SectionTimings, Strategy};
-use tokio_util::task::TaskTracker;
-use tracing::Instrument as _;
 use uuid::Uuid;
 
 use super::decide::{self, Claims, Next};
 use super::error::PaymentError;
 use super::payment::{Payment, Status};
-use super::processor::{Asking, Authorization, Capturing, OutcomeUnknown, Processor, Voiding};
-use crate::store::{Change, Condition, Store};
+use super::payments::{How, Operation, Payments};
+use super::processor::{Authorization, Capturing, OutcomeUnknown, Voiding};
+use crate::store::{Change, Condition};
 
 /// Where things can be made to go wrong.
 pub(crate) const FAULT_POINTS: [&str; 3] = [CRITICAL_SECTION, AFTER_AUTHORIZE, AFTER_CAPTURE];
@@ -51,127 +47,20 @@ const AFTER_CAPTURE: &str = "billing.after-capture";
 /// For how long a call to the processor belongs to the one who makes it, where the row is the lock: longer
 /// than all its tries together.
 const CLAIM: Duration = Duration::from_secs(6);
-/// How long a request without a lock waits for another one's claim, before its caller is told to come back.
-const CLAIM_WAIT: Duration = Duration::from_secs(4);
-
-/// How a request wants to be handled.
-#[derive(Debug, Clone)]
-pub(crate) struct How {
-    pub(crate) context: CallContext,
-    pub(crate) strategy: Strategy,
-    pub(crate) payment_key: PaymentKey,
-    pub(crate) lock_wait: Duration,
-}
-
-impl How {
-    fn asking(&self) -> Asking {
-        Asking {
-            context: self.context.clone(),
-            payment_key: self.payment_key,
-        }
-    }
-}
-
-/// What to do with a payment.
-#[derive(Debug, Clone)]
-pub(crate) enum Operation {
-    Authorize(AuthorizePayment),
-    Capture,
-    Void,
-    /// Ask again about a row that was left in an in-between status.
-    Settle {
-        attempt_id: String,
-    },
-}
-
-/// A payment after an operation.
-#[derive(Debug)]
-pub(crate) struct Settled {
-    pub(crate) payment: Payment,
-    /// It was done just now, not found done.
-    pub(crate) now: bool,
-    pub(crate) timings: SectionTimings,
-}
-
-/// Payments: the sections and what they need.
-#[derive(Debug, Clone)]
-pub(crate) struct Payments {
-    pub(crate) store: Store,
-    pub(crate) guards: Guards,
-    pub(crate) processor: Processor,
-    pub(crate) faults: Faults,
-    /// Work that goes on when its caller hangs up; waited for at the end of the process.
-    pub(crate) tasks: TaskTracker,
-}
-
-impl Payments {
-    /// Does `operation` inside the payment's critical section.
-    pub(crate) async fn run(
-        &self,
-        how: &How,
-        id: &PaymentId,
-        operation: &Operation,
-    ) -> Result<Settled, PaymentError> {
-        let names = [format!("payment/{id}")];
-        let mut attempts = Attempts::within(CLAIM_WAIT.min(how.lock_wait));
-        let mut timings = SectionTimings::default();
-        loop {
-            let entry = self.guards.enter(how.strategy, &names, how.lock_wait).await?;
-            timings.lock_wait_ms += entry.waited.as_secs_f64() * 1000.0;
-            let section = Section {
-                payments: self.clone(),
-                entry,
-                how: how.clone(),
-                id: id.clone(),
-            };
-            let operation = operation.clone();
-            let work = async move {
-                let result = section.run(&operation).await;
-                // The lock is given back with the section; nobody needs to wait for that.
-                (result, section.entry.inside())
-            };
-            let (result, inside) = self.detached(work).await;
-            timings.section_ms += inside.as_secs_f64() * 1000.0;
-            match result {
-                // Only without a lock: somebody else was faster. Look again, a little later.
-                Err(PaymentError::InProgress) if attempts.again().await => {}
-                Err(error) => return Err(error),
-                Ok((payment, now)) => {
-                    return Ok(Settled {
-                        payment,
-                        now,
-                        timings,
-                    });
-                }
-            }
-        }
-    }
-
-    /// Runs work to its end, also when the caller goes away meanwhile.
-    pub(crate) async fn detached<T: Send + 'static>(
-        &self,
-        work: impl Future<Output = T> + Send + 'static,
-    ) -> T {
-        match self.tasks.spawn(work.in_current_span()).await {
-            Ok(result) => result,
-            // Nobody aborts these tasks, so this is a panic, and it belongs to the caller.
-            Err(error) => std::panic::resume_unwind(error.into_panic()),
-        }
-    }
-}
 
 /// One request inside the critical section of one payment.
-struct Section {
-    payments: Payments,
-    entry: Entry,
-    how: How,
-    id: PaymentId,
+pub(super) struct Section {
+    pub(super) payments: Payments,
+    pub(super) entry: Entry,
+    pub(super) how: How,
+    pub(super) id: PaymentId,
 }
 
-type Done = Result<(Payment, bool), PaymentError>;
+/// The payment as it is afterwards, and whether it was done just now (not found done).
+pub(super) type Done = Result<(Payment, bool), PaymentError>;
 
 impl Section {
-    async fn run(&self, operation: &Operation) -> Done {
+    pub(super) async fn run(&self, operation: &Operation) -> Done {
         match operation {
             Operation::Authorize(request) => self.authorize(request).await,
             Operation::Capture => self.capture().await,

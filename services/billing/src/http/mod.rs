@@ -18,7 +18,7 @@ use utoipa_axum::routes;
 
 use crate::domain::error::PaymentError;
 use crate::domain::payment::leading;
-use crate::domain::section::{How, Operation, Payments, Settled};
+use crate::domain::payments::{How, Operation, Payments, Settled};
 
 /// Payments in one lookup of the audit.
 const PAYMENTS_MAX: usize = 1000;

@@ -14,7 +14,7 @@ use ticketing_types::PaymentKey;
 use tokio_util::sync::CancellationToken;
 
 use crate::domain::error::PaymentError;
-use crate::domain::section::{How, Operation, Payments};
+use crate::domain::payments::{How, Operation, Payments};
 
 /// Rows looked at in one go.
 const BATCH_MAX: i64 = 64;

@@ -6,12 +6,21 @@ use futures::future::join_all;
 use reqwest::RequestBuilder;
 use testkit::TestDb;
 
-use crate::support::{Ask, ONCE, SOON, World};
+use crate::support::{Answer, Ask, ONCE, SOON, World};
 
 /// 30 parallel authorizations of one payment over both instances, then 30 parallel captures; every caller
 /// patiently asks again after a 503.
+///
+/// With *fresh* keys: with stable ones the gateway would recognise every second charge by its key, and a guard
+/// that guards nothing would pass. The window between look and write is widened for the same reason.
 async fn thirty_of_each(world: &World, id: &str, strategy: &str) {
-    let call = |call: RequestBuilder| call.header("lock-strategy", strategy).final_answer();
+    let call = |call: RequestBuilder| {
+        let call = call
+            .header("lock-strategy", strategy)
+            .header("payment-key", "fresh");
+        call.header("fault", "billing.critical-section=delay=30ms")
+            .final_answer()
+    };
     let puts = join_all((0..30).map(|_| call(world.put(id, "card_ok")))).await;
     let created = puts.iter().filter(|answer| answer.status == 201).count();
     assert_eq!(created, 1, "{strategy}: one of them authorized it");
@@ -97,38 +106,62 @@ testkit::for_each_engine! {
 
     async fn a_holder_that_slept_through_its_lock_is_refused_by_its_token(db: TestDb) {
         let world = World::start_with_cluster(&db).await;
-        // The session lives for one second; the first holder stops for three, its keep-alive too.
-        let sleeper = world
-            .http
-            .put(format!("{}/v1/payments/p-1", world.urls[1]))
-            .json(&crate::support::payment("card_ok"))
-            .header("lock-strategy", "raft")
-            .header("fault", "billing.critical-section=pause=3s");
-        let sleeper = tokio::spawn(async move { sleeper.answer().await });
-        let asleep = async || {
-            let faults = world.http.get(format!("{}/v1/faults", world.urls[1])).answer().await;
-            let points = faults.body["points"].as_array()?.clone();
-            points.iter().any(|point| point["fired"].as_u64() > Some(0)).then_some(())
-        };
-        testkit::eventually(SOON, "the first holder to sleep", asleep).await;
+        let raft = |call: RequestBuilder| call.header("lock-strategy", "raft");
+        let put = |at: usize| raft(world.http.put(format!("{}/v1/payments/p-1", world.urls[at])))
+            .json(&crate::support::payment("card_ok"));
+        let capture = |at: usize| raft(world.http.post(format!("{}/v1/payments/p-1/capture", world.urls[at])));
 
-        let winner = world
-            .http
-            .put(format!("{}/v1/payments/p-1", world.urls[0]))
-            .json(&crate::support::payment("card_ok"))
-            .header("lock-strategy", "raft")
-            .timeout(Duration::from_secs(10))
-            .answer()
-            .await;
+        let (refused, winner) = sleeper_and_winner(&world, put(1), put(0), 1).await;
         assert_eq!(winner.status, 201, "{winner:?}");
         assert!(winner.body["timings"]["lock_wait_ms"].as_f64() > Some(100.0), "{winner:?}");
-        let refused = sleeper.await.expect("no panic");
         assert_eq!(refused.problem(), (409, "stale-fencing-token"));
-        assert_eq!(world.ledger("p-1").await.authorizations, 1);
+        let (refused, winner) = sleeper_and_winner(&world, capture(1), capture(0), 2).await;
+        assert_eq!(winner.payment_status(), "captured", "{winner:?}");
+        assert_eq!(refused.problem(), (409, "stale-fencing-token"));
+        assert_eq!(world.ledger("p-1").await, ONCE);
 
         let call = world.call(reqwest::Method::POST, "/v1/audit-records");
         let records = call.json(&serde_json::json!({"payment_ids": ["p-1"]})).answer().await;
-        assert_eq!(records.body["stale_tokens_rejected"], 1);
+        assert_eq!(records.body["stale_tokens_rejected"], 2);
         world.stop().await;
     }
+
+    async fn without_the_fence_a_holder_that_slept_through_its_lock_charges_too(db: TestDb) {
+        let world = World::start_with_cluster(&db).await;
+        // Fresh keys: with stable ones the gateway would recognise the second charge, and hide what happened.
+        let unfenced = |call: RequestBuilder| {
+            call.header("lock-strategy", "raft-unfenced").header("payment-key", "fresh")
+        };
+        let put = |at: usize| unfenced(world.http.put(format!("{}/v1/payments/p-1", world.urls[at])))
+            .json(&crate::support::payment("card_ok"));
+        let (sleeper, winner) = sleeper_and_winner(&world, put(1), put(0), 1).await;
+        assert_eq!((sleeper.status.as_u16(), winner.status.as_u16()), (201, 201));
+        assert_eq!(world.ledger("p-1").await.authorizations, 2);
+        world.stop().await;
+    }
+}
+
+/// Sends `sleeper` to the second instance, where it stops inside the critical section for three seconds, its
+/// keep-alive too, three times as long as its session lives. Meanwhile sends `winner`.
+async fn sleeper_and_winner(
+    world: &World,
+    sleeper: RequestBuilder,
+    winner: RequestBuilder,
+    nth: u64,
+) -> (Answer, Answer) {
+    let sleeper = sleeper.header("fault", "billing.critical-section=pause=3s");
+    let sleeper = tokio::spawn(async move { sleeper.answer().await });
+    let asleep = async || {
+        let faults = world
+            .http
+            .get(format!("{}/v1/faults", world.urls[1]))
+            .answer()
+            .await;
+        let points = faults.body["points"].as_array()?.clone();
+        let fired = |point: &serde_json::Value| point["fired"].as_u64() >= Some(nth);
+        points.iter().any(fired).then_some(())
+    };
+    testkit::eventually(SOON, "the first holder to sleep", asleep).await;
+    let winner = winner.timeout(Duration::from_secs(10)).answer().await;
+    (sleeper.await.expect("no panic"), winner)
 }
