@@ -17,7 +17,7 @@ const HOLD_TTL_MS: u64 = 60_000;
 const BUDGET_MS: u64 = 15_000;
 const RECOVERY_STALE_MS: u64 = 5_000;
 const RECOVERY_EVERY_MS: u64 = 500;
-const RECOVERY_PARALLEL: usize = 16;
+const RECOVERY_PARALLEL: usize = 64;
 
 /// One checkout instance.
 #[derive(Debug, Clone)]

@@ -18,6 +18,7 @@ use guard::{Attempts, Entry, GuardError};
 use service_kit::{CallContext, Problem};
 use ticketing_types::PurchaseId;
 use ticketing_types::checkout::{PurchaseStatus, PurchaseView};
+use tracing::Span;
 
 use super::checkout::Checkout;
 use super::driver::Drive;
@@ -127,12 +128,16 @@ impl Checkout {
         let parts = self.parts();
         let terms = Terms::of(context, parts.settings.default_strategy);
         let names = [order.lock_name()];
+        let span = Span::current();
+        span.record("strategy", terms.strategy.name());
+        span.record("lock.name", &names[0]);
         let mut waited = Duration::ZERO;
         let mut attempts = Attempts::few(STALE_TRIES_MAX);
         loop {
             let wait = parts.settings.lock_wait;
             let entry = parts.guards.enter(terms.strategy, &names, wait).await?;
             waited += entry.waited;
+            span.record("fencing_token", entry.rule.fencing_token());
             let mut purchase = Purchase::new(order.clone(), terms.clone(), arrived);
             purchase.timings.lock_wait_ms = waited.as_secs_f64() * 1000.0;
             let section = self.section(&entry, purchase, context).await;

@@ -60,7 +60,11 @@ impl Recovery {
                 () = shutdown.cancelled() => break,
                 _ = ticks.tick() => {}
             }
-            if let Err(error) = self.begin_some().await {
+            let begun = tokio::select! {
+                () = shutdown.cancelled() => break,
+                begun = self.begin_some() => begun,
+            };
+            if let Err(error) = begun {
                 tracing::warn!(%error, "unfinished purchases could not be looked for");
             }
         }

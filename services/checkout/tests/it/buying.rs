@@ -125,6 +125,18 @@ for_each_engine! {
         assert_eq!(shop.world.captures(), 1);
     }
 
+    async fn a_drive_that_takes_long_is_not_taken_away(db: TestDb) {
+        let shop = Shop::open_with(db, 10, 2, |config| {
+            config.recovery_stale = Duration::from_millis(300);
+            config.recovery_every = Duration::from_millis(20);
+        })
+        .await;
+        let request = shop.buying("k-1", &order("ann", 1)).header("fault", "checkout.after-hold=delay=1500ms");
+        let bought = Answer::of(request).await;
+        assert_eq!(bought.status, 201, "{}", bought.text);
+        assert_eq!((shop.world.calls(Call::PlaceHold), shop.world.calls(Call::Authorize)), (1, 1));
+    }
+
     async fn every_call_carries_the_terms_of_the_request(db: TestDb) {
         let shop = Shop::open(db, 10).await;
         let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";

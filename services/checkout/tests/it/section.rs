@@ -146,7 +146,7 @@ for_each_engine! {
         let other = open(&db).await;
         let held = purchase("ann", "k", Strategy::Atomic);
         let claim = claimed(other.insert(&held, WriteRule::Conditional).await.unwrap());
-        assert_eq!(other.stale(10).await.unwrap(), [held.id.clone()]);
+        assert_eq!(other.stale(10).await.unwrap(), vec![held.id.clone()]);
         let (taken, _) = alive.claim(&held.id).await.unwrap().unwrap();
         assert_eq!((other.stale(10).await.unwrap(), alive.renew().await.unwrap()), (vec![], 1));
         assert!(other.claim(&held.id).await.unwrap().is_none());
