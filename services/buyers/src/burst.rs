@@ -35,14 +35,34 @@ pub async fn release(shop: &Shop, plan: &Plan, progress: &Progress) -> Burst {
         });
     }
     door.wait().await;
-    let released = Instant::now();
-    let mut records = Vec::with_capacity(plan.buyers as usize);
-    while let Some(buyer) = buyers.join_next().await {
-        let (order, sent, latency, answer) = buyer.expect("a buyer neither panics nor is aborted");
-        let sent = sent.saturating_duration_since(released);
-        records.push(Record::new(&order, 0, sent, latency, answer));
-    }
-    let wall = released.elapsed();
+    let answered = all_of(buyers).await;
+    // The first request began the burst. When this task woke up from the door says nothing: with a thousand
+    // others awake, that can be a while later.
+    let released = answered
+        .iter()
+        .map(|(_, sent, ..)| *sent)
+        .min()
+        .unwrap_or_else(Instant::now);
+    let mut records: Vec<_> = answered
+        .into_iter()
+        .map(|(order, sent, latency, answer)| Record::new(&order, 0, sent - released, latency, answer))
+        .collect();
     records.sort_by_key(|record| record.index);
-    Burst { records, wall }
+    let wall_ms = records
+        .iter()
+        .map(|r| r.sent_ms + r.latency_ms)
+        .fold(0.0, f64::max);
+    Burst {
+        records,
+        wall: Duration::from_secs_f64(wall_ms / 1000.0),
+    }
+}
+
+/// What every task came to. Dropped half-way, it aborts those that are left.
+pub(crate) async fn all_of<T: 'static>(mut tasks: JoinSet<T>) -> Vec<T> {
+    let mut all = Vec::with_capacity(tasks.len());
+    while let Some(one) = tasks.join_next().await {
+        all.push(one.expect("a buyer neither panics nor is aborted"));
+    }
+    all
 }

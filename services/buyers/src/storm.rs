@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
+use crate::burst::all_of;
 use crate::{Answer, Order, Phase, Plan, Progress, Record, Seed, Shop, StormPlan};
 
 /// Most requests of one buyer who retries.
@@ -76,20 +77,24 @@ pub async fn release(shop: &Shop, plan: &Plan, progress: &Progress) -> Vec<Recor
         });
     }
     door.wait().await;
-    let released = Instant::now();
-    let mut records = Vec::new();
-    while let Some(seen) = buyers.join_next().await {
-        for asked in seen.expect("a buyer neither panics nor is aborted") {
-            let sent = asked.sent.saturating_duration_since(released);
-            records.push(Record::new(
-                &asked.order,
-                asked.attempt,
-                sent,
-                asked.latency,
-                asked.answer,
-            ));
-        }
-    }
+    let asked: Vec<Asked> = all_of(buyers).await.into_iter().flatten().collect();
+    let released = asked
+        .iter()
+        .map(|asked| asked.sent)
+        .min()
+        .unwrap_or_else(Instant::now);
+    let mut records: Vec<_> = asked
+        .into_iter()
+        .map(
+            |Asked {
+                 order,
+                 attempt,
+                 sent,
+                 latency,
+                 answer,
+             }| { Record::new(&order, attempt, sent - released, latency, answer) },
+        )
+        .collect();
     records.sort_by_key(|record| (record.group, record.index, record.attempt));
     records
 }

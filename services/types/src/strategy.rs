@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::Invalid;
 
 macro_rules! names {
-    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, utoipa::ToSchema)]
+    ($(#[doc = $doc:expr])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
+        $(#[doc = $doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         pub enum $name { $($(#[$vdoc])* #[serde(rename = $text)] $variant),+ }
 
         impl $name {
@@ -22,6 +22,20 @@ macro_rules! names {
                 match self { $(Self::$variant => $text),+ }
             }
         }
+
+        // By hand: the derive cannot read a `rename` that went through this macro, and would show the names of
+        // the variants.
+        impl utoipa::PartialSchema for $name {
+            fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
+                utoipa::openapi::schema::ObjectBuilder::new()
+                    .schema_type(utoipa::openapi::schema::Type::String)
+                    .enum_values(Some(Self::ALL.iter().map(|value| value.name())))
+                    .description(Some(concat!($($doc),*).trim()))
+                    .into()
+            }
+        }
+
+        impl utoipa::ToSchema for $name {}
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -113,6 +127,13 @@ mod tests {
         }
         let error = "mutex".parse::<Strategy>().expect_err("unknown").to_string();
         assert!(error.contains("raft-unfenced"), "{error}");
+    }
+
+    #[test]
+    fn the_schema_shows_the_names_on_the_wire() {
+        let schema = serde_json::to_value(<Strategy as utoipa::PartialSchema>::schema()).expect("plain data");
+        assert_eq!(schema["enum"][0], "none");
+        assert_eq!(schema["enum"][3], "raft-unfenced");
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::domain::audit::{Books, judge};
 /// References asked for in one lookup.
 const REFERENCES_MAX: usize = 1000;
 /// How long to go on asking for a book.
-const ASK_FOR: Duration = Duration::from_secs(5);
+const ASK_FOR: Duration = Duration::from_secs(3);
 
 /// Audit an event: read every service's own book and the card processor's ledger, and judge each promise.
 #[utoipa::path(

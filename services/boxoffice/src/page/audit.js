@@ -41,7 +41,7 @@ export async function read(eventId) {
     return;
   }
   const report = answer.body;
-  byId("audit-verdict").replaceChildren("Over all: ", badge(report.verdict));
+  byId("audit-verdict").replaceChildren("Overall: ", badge(report.verdict));
   byId("audit-figures").replaceChildren(...figures(report));
   const rows = Object.entries(PROMISES).map(([name, words]) => row(name, words, report.invariants[name]));
   byId("audit-table").tBodies[0].replaceChildren(...rows);

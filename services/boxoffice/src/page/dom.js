@@ -31,7 +31,7 @@ export const look = (verdict) =>
 export const badge = (verdict) => make("span", { class: `verdict ${look(verdict)}` }, verdict);
 
 /** Milliseconds for people. */
-export const ms = (value) => (value >= 10000 ? `${(value / 1000).toFixed(1)} s` : `${Math.round(value)} ms`);
+export const ms = (value) => (value >= 1000 ? `${(value / 1000).toFixed(1)} s` : `${Math.round(value)} ms`);
 
 /** Digits after the decimal point of a currency. */
 export const digits = (currency) =>

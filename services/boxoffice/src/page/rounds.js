@@ -69,13 +69,14 @@ function setBusy(value) {
 }
 
 /** Runs one round to its end; gives back why it could not be, or nothing. */
-async function runOne(lane, { capacity, buyers, retry_storm }) {
+async function runOne(lane, { capacity, buyers, retry_storm, payment_key }) {
   const begun = await ask("POST", "/v1/rounds", {
     body: {
       strategy: lane.select.value,
       capacity: Number(capacity.value),
       buyers: Number(buyers.value),
       retry_storm: retry_storm.checked,
+      ...(payment_key.value ? { payment_key: payment_key.value } : {}),
     },
   });
   if (begun.status !== 202) {

@@ -1,10 +1,11 @@
 // The sale: events, stock, buying.
 
 import { STRATEGIES, ask, freshKey, slug } from "./api.js";
-import { byId, digits, make, money, say } from "./dom.js";
+import { byId, digits, make, money, ms, say } from "./dom.js";
 
 const ANSWERS_MAX = 40;
 let key = freshKey();
+let keyUsed = false;
 let watched = "";
 let onWatch = () => {};
 
@@ -20,9 +21,9 @@ export async function start(watch) {
   say(byId("key"), key);
   byId("events").addEventListener("change", (e) => choose(e.target.value));
   byId("create").addEventListener("submit", create);
-  byId("buy").addEventListener("submit", (e) => { e.preventDefault(); send(1); });
+  byId("buy").addEventListener("submit", (e) => { e.preventDefault(); buy(1); });
   byId("buy-again").addEventListener("click", () => send(1));
-  byId("buy-three").addEventListener("click", () => send(3));
+  byId("buy-three").addEventListener("click", () => buy(3));
   byId("new-key").addEventListener("click", newKey);
   for (const field of ["buyer", "quantity", "card"]) {
     // Another wish under the same key would be refused, and rightly so.
@@ -37,8 +38,9 @@ export async function start(watch) {
 
 /** Reads the list of events again. */
 export async function refresh() {
-  const answer = await ask("GET", "/v1/events?limit=50");
-  const events = answer.body?.events ?? [];
+  const answer = await ask("GET", "/v1/events?limit=100");
+  // What a round creates beside its own event is nothing to look at.
+  const events = (answer.body?.events ?? []).filter(({ id }) => !/^(storm|probe)-/.test(id));
   const options = events.map((event) => make("option", { value: event.id }, `${event.name} · ${event.capacity} seats`));
   const none = make("option", { value: "" }, answer.ok ? "No event yet: create one" : answer.words);
   byId("events").replaceChildren(...(options.length ? options : [none]));
@@ -81,8 +83,15 @@ async function create(submit) {
 
 function newKey() {
   key = freshKey();
+  keyUsed = false;
   say(byId("key"), key);
   byId("buy-again").disabled = true;
+}
+
+// To buy is a new purchase with a key of its own; only “send again” stays with the old one.
+function buy(times) {
+  if (keyUsed) newKey();
+  send(times);
 }
 
 async function send(times) {
@@ -91,7 +100,6 @@ async function send(times) {
     show({ ok: false, status: 0, ms: 0, words: "Create an event first." }, "buy");
     return;
   }
-  // “Buy” after a finished purchase is a new purchase; the other buttons stay with the key.
   const order = {
     headers: { "idempotency-key": key, "lock-strategy": form.strategy.value },
     body: {
@@ -101,6 +109,7 @@ async function send(times) {
     },
   };
   const label = `key ${key.slice(0, 6)}… · ${form.strategy.value}`;
+  keyUsed = true;
   byId("buy-again").disabled = false;
   const sent = Array.from({ length: times }, () => ask("POST", "/v1/purchases", order).then((answer) => show(answer, label)));
   await Promise.all(sent);
@@ -117,7 +126,7 @@ function show(answer, label) {
     make("li", { class: kind },
       make("span", { class: "status" }, words),
       make("span", { class: "when" }, label),
-      answer.replayed ? make("span", { class: "tag" }, "replayed") : make("span", { class: "when" }, `${Math.round(answer.ms)} ms`),
+      answer.replayed ? make("span", { class: "tag" }, "replayed") : make("span", { class: "when" }, ms(answer.ms)),
       make("span", { class: "detail" }, sentence(answer)),
     ),
   );

@@ -408,21 +408,24 @@ fn nobody_refused_a_free_seat(view: &View<'_>) -> Invariant {
     let left = (inventory.event.capacity - inventory.event.sold).max(0);
     let refused = view.refused_tickets();
     let undersold = view.undersold();
+    let seats = if left == 1 {
+        "1 seat is".to_owned()
+    } else {
+        format!("{left} seats are")
+    };
     if undersold > 0 {
         findings.broken(format!(
-            "{left} seats are left, and buyers of {refused} were told that all are gone"
+            "{seats} left, and buyers of {undersold} were told that all are gone"
         ));
     } else if left > 0 && refused > 0 && !view.at_rest() {
         findings.open(format!(
-            "{left} seats are not sold yet, {refused} were refused, and it is not at rest"
+            "{seats} left by now, {refused} were refused, and it is not at rest"
         ));
     }
     findings.or_pass(match (left, refused) {
         (0, _) => "every seat is sold".to_owned(),
-        (_, 0) => format!("{left} seats are left, and nobody was told that they are gone"),
-        _ => format!(
-            "{left} seats are left; they were on hold, or too few, when buyers of {refused} were refused"
-        ),
+        (_, 0) => format!("{seats} left, and nobody was told that all are gone"),
+        _ => format!("{seats} left; on hold, or too few, when buyers of {refused} were refused"),
     })
 }
 
