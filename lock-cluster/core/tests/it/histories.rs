@@ -153,5 +153,5 @@ fn openings() -> impl Strategy<Value = Vec<Timed>> {
 }
 
 pub(crate) fn history() -> impl Strategy<Value = Vec<Timed>> {
-    (openings(), prop::collection::vec(step(), 1..50)).prop_map(|(first, rest)| [first, rest].concat())
+    (openings(), prop::collection::vec(step(), 1..60)).prop_map(|(first, rest)| [first, rest].concat())
 }

@@ -25,14 +25,15 @@ fn the_state_does_what_the_naive_model_does() {
     let cases = number("LOCK_CORE_CASES").unwrap_or(10_000) as u32;
     println!("{cases} histories; the same again with LOCK_CORE_SEED={seed} LOCK_CORE_CASES={cases}");
 
-    let mut bytes = [0; 32];
+    // Not ChaCha: unoptimised, it would take more time than everything that is tested.
+    let mut bytes = [0x5e; 16];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     let config = Config {
         cases,
         failure_persistence: None,
         ..Config::default()
     };
-    let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
+    let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::XorShift, &bytes));
     let tally = RefCell::new(Tally::new());
     let outcome = runner.run(&(limits(), history()), |(limits, steps)| {
         Run::new(limits).play(steps, &mut tally.borrow_mut())
