@@ -1,14 +1,12 @@
 //! One function per promise; each gives a verdict and the numbers behind it in a sentence.
 
-use ticketing_types::audit::{Invariant, Verdict};
+use ticketing_types::audit::Invariant;
 use ticketing_types::billing::PaymentStatus;
 use ticketing_types::checkout::PurchaseStatus;
 use ticketing_types::inventory::HoldStatus;
 
 use super::books::{GRACE, View};
-
-/// How many examples a sentence names.
-const EXAMPLES: usize = 3;
+use super::findings::Findings;
 
 /// All promises that books can tell of.
 pub(super) fn all(view: &View<'_>) -> Vec<(&'static str, Invariant)> {
@@ -23,50 +21,6 @@ pub(super) fn all(view: &View<'_>) -> Vec<(&'static str, Invariant)> {
         ("I8", tokens_never_fall(view)),
         ("I10", nobody_refused_a_free_seat(view)),
     ]
-}
-
-/// Collects what is wrong and what cannot be said yet; the worse decides.
-#[derive(Default)]
-struct Findings {
-    broken: Vec<String>,
-    open: Vec<String>,
-}
-
-impl Findings {
-    fn broken(&mut self, what: String) {
-        self.broken.push(what);
-    }
-
-    fn open(&mut self, what: String) {
-        self.open.push(what);
-    }
-
-    fn missing(&mut self, book: &str) {
-        self.open(format!("{book} could not be read"));
-    }
-
-    fn or_pass(self, kept: String) -> Invariant {
-        let (verdict, found) = match (self.broken.is_empty(), self.open.is_empty()) {
-            (true, true) => {
-                return Invariant {
-                    verdict: Verdict::Pass,
-                    detail: kept,
-                };
-            }
-            (false, _) => (Verdict::Fail, self.broken),
-            (true, false) => (Verdict::Unknown, self.open),
-        };
-        let mut detail = found
-            .iter()
-            .take(EXAMPLES)
-            .map(String::as_str)
-            .collect::<Vec<_>>()
-            .join("; ");
-        if let Some(more) = found.len().checked_sub(EXAMPLES).filter(|&more| more > 0) {
-            detail.push_str(&format!("; and {more} more"));
-        }
-        Invariant { verdict, detail }
-    }
 }
 
 fn stock_adds_up(view: &View<'_>) -> Invariant {

@@ -24,6 +24,7 @@
 //! breaks them. A purchase that is still at it makes them unknown too: an audit is right at rest.
 
 mod books;
+mod findings;
 mod invariants;
 
 use std::collections::BTreeMap;
