@@ -31,12 +31,10 @@ pub use config::{Args, Config};
 
 use std::time::Duration;
 
-use anyhow::Context as _;
 use guard::{GuardConfig, Guards};
-use lock_node::{Node, NodeConfig};
+use lock_node::HostedNode;
 use service_kit::{Faults, Metrics, Peer, Readiness, Running, ServiceInfo, http_client};
 use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -129,46 +127,13 @@ pub async fn assemble(config: &Config, shutdown: &CancellationToken) -> anyhow::
 pub async fn start(config: Config, shutdown: CancellationToken) -> anyhow::Result<Running> {
     let listener = service_kit::bind(config.listen)?;
     // First in, last out: the other members need it, and so does our own session when it is closed.
-    let node = match config.embedded_node.clone() {
-        Some(node) => Some(host(node, shutdown.clone()).await?),
-        None => None,
-    };
+    let node = HostedNode::start(config.embedded_node.clone(), &shutdown).await?;
     let parts = assemble(&config, &shutdown).await?;
     let running = serve(&config, parts, listener, &shutdown);
     Ok(match node {
-        Some((stop, node)) => running.finally(async move {
-            stop.cancel();
-            if let Err(error) = node.await {
-                tracing::error!(%error, "the lock node did not stop well");
-            }
-        }),
+        Some(node) => running.finally(node.leave()),
         None => running,
     })
-}
-
-/// Hosts a member of the lock cluster until the token that comes back falls. A member that cannot go on takes the
-/// process with it: half a program that looks alive helps nobody.
-async fn host(
-    config: NodeConfig,
-    shutdown: CancellationToken,
-) -> anyhow::Result<(CancellationToken, JoinHandle<()>)> {
-    let node = Node::start(config)
-        .await
-        .context("the lock node in this process did not start")?;
-    let stop = CancellationToken::new();
-    let stopped = stop.clone();
-    let hosting = tokio::spawn(async move {
-        tokio::select! {
-            () = stopped.cancelled() => {}
-            reason = node.failed() => {
-                tracing::error!(reason, "the lock node in this process failed");
-                shutdown.cancel();
-                stopped.cancelled().await;
-            }
-        }
-        node.shutdown().await;
-    });
-    Ok((stop, hosting))
 }
 
 /// The routes and the workers around the parts.

@@ -1,6 +1,6 @@
 //! Buying: one purchase per buyer and key.
 //!
-//! The critical section is [`Checkout::begin`], and it is naive on purpose: look for a purchase with this key,
+//! The critical section is `Checkout::section`, and it is naive on purpose: look for a purchase with this key,
 //! find none, insert one. What happens between the look and the insert is up to whatever guards the section,
 //! and nothing else differs between a round in which one key buys twice and one in which it does not. The lock
 //! is left right after the insert: a duplicate that enters next sees a purchase under way and is told so.

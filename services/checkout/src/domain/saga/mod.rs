@@ -41,6 +41,8 @@
 mod step;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod world;
 
 use serde::{Deserialize, Serialize};
 use ticketing_types::checkout::PurchaseStatus;
