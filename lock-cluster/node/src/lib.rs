@@ -10,10 +10,12 @@
 //! * `http` parses and answers; it decides nothing.
 //!
 //! [`Node`] ties them together: `Node::start(config).await?`, and `node.shutdown().await` at the end.
+//! [`HostedNode`] is the same for a program that hosts a member beside its own work.
 
 pub mod cli;
 pub mod config;
 pub mod faults;
+mod hosted;
 mod http;
 pub mod node;
 pub mod raft;
@@ -24,6 +26,7 @@ mod cluster_tests;
 
 pub use config::{ConfigError, Member, NodeConfig, Secret};
 pub use faults::NodeFaults;
+pub use hosted::HostedNode;
 pub use node::Node;
 pub use raft::{ServiceRt, Tokio};
 pub use service::{LockService, ServiceError};

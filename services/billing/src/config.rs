@@ -10,7 +10,7 @@ use ticketing_types::Strategy;
 
 const GATEWAY_URL: &str = "http://127.0.0.1:8401";
 const LOCK_WAIT_MS: u64 = 30_000;
-const LOCK_TTL_MS: u64 = 5_000;
+const SESSION_TTL_MS: u64 = 5_000;
 const SETTLE_AFTER_MS: u64 = 5_000;
 const SETTLE_EVERY_MS: u64 = 500;
 
@@ -32,7 +32,7 @@ pub struct Config {
     /// How long a request waits for a lock.
     pub lock_wait: Duration,
     /// How long the lock session outlives this process.
-    pub lock_ttl: Duration,
+    pub session_ttl: Duration,
     /// How long a payment may stand in an in-between status before the worker asks again.
     pub settle_after: Duration,
     /// How often the worker looks.
@@ -54,7 +54,7 @@ impl Config {
             lock_urls: Vec::new(),
             default_strategy: Strategy::Raft,
             lock_wait: Duration::from_millis(LOCK_WAIT_MS),
-            lock_ttl: Duration::from_millis(LOCK_TTL_MS),
+            session_ttl: Duration::from_millis(SESSION_TTL_MS),
             settle_after: Duration::from_millis(SETTLE_AFTER_MS),
             settle_every: Duration::from_millis(SETTLE_EVERY_MS),
             enable_faults: false,
@@ -84,8 +84,8 @@ pub struct Args {
     pub lock_wait_ms: u64,
 
     /// How long the lock session outlives this process, in milliseconds
-    #[arg(long, env = "LOCK_TTL_MS", default_value_t = LOCK_TTL_MS)]
-    pub lock_ttl_ms: u64,
+    #[arg(long, env = "SESSION_TTL_MS", default_value_t = SESSION_TTL_MS)]
+    pub session_ttl_ms: u64,
 
     /// How long a payment may stand in between before the gateway is asked again, in milliseconds
     #[arg(long, env = "SETTLE_AFTER_MS", default_value_t = SETTLE_AFTER_MS)]
@@ -114,7 +114,7 @@ impl Args {
             lock_urls: self.common.lock_urls,
             default_strategy: self.common.strategy,
             lock_wait: Duration::from_millis(self.lock_wait_ms),
-            lock_ttl: Duration::from_millis(self.lock_ttl_ms),
+            session_ttl: Duration::from_millis(self.session_ttl_ms),
             settle_after: Duration::from_millis(self.settle_after_ms),
             settle_every: Duration::from_millis(self.settle_every_ms),
             enable_faults: self.common.enable_faults,

@@ -31,10 +31,9 @@ pub use config::{Args, Config};
 use std::time::Duration;
 
 use guard::{GuardConfig, Guards};
-use lock_node::{Node, NodeConfig};
+use lock_node::HostedNode;
 use service_db::Db;
 use service_kit::{Faults, Metrics, Peer, Readiness, Running, ServiceInfo};
-use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -50,14 +49,10 @@ const LAST_CHARGES: Duration = Duration::from_millis(500);
 pub async fn start(config: Config, shutdown: CancellationToken) -> anyhow::Result<Running> {
     let db = Db::connect(&config.database_url, store::MIGRATIONS).await?;
     let faults = Faults::new(config.enable_faults, &FAULT_POINTS);
-    let node_stop = CancellationToken::new();
-    let node = match config.embedded_node {
-        Some(node) => Some(host(node, shutdown.clone(), node_stop.clone()).await?),
-        None => None,
-    };
+    let node = HostedNode::start(config.embedded_node, &shutdown).await?;
     let guards = Guards::new(GuardConfig {
         lock_urls: config.lock_urls,
-        session_ttl: config.lock_ttl,
+        session_ttl: config.session_ttl,
         label: config.instance.clone(),
     });
     let gateway = Peer::new(
@@ -98,11 +93,8 @@ pub async fn start(config: Config, shutdown: CancellationToken) -> anyhow::Resul
         }
         guards.close().await;
         // The member goes after the session that may need it.
-        node_stop.cancel();
-        if let Some(node) = node
-            && let Err(error) = node.await
-        {
-            tracing::error!(%error, "the lock node did not stop well");
+        if let Some(node) = node {
+            node.leave().await;
         }
         db.close().await;
     };
@@ -117,25 +109,4 @@ fn readiness(db: &Db) -> Readiness {
         let db = db.clone();
         async move { db.ping().await.map_err(|error| error.to_string()) }
     })
-}
-
-/// Hosts a member of the lock cluster in this process until `stop` falls. A member that cannot go on takes the
-/// process with it: half a program that looks alive helps nobody.
-async fn host(
-    config: NodeConfig,
-    shutdown: CancellationToken,
-    stop: CancellationToken,
-) -> anyhow::Result<JoinHandle<()>> {
-    let node = Node::start(config).await?;
-    Ok(tokio::spawn(async move {
-        tokio::select! {
-            () = stop.cancelled() => {}
-            reason = node.failed() => {
-                tracing::error!(reason, "the lock node in this process failed");
-                shutdown.cancel();
-                stop.cancelled().await;
-            }
-        }
-        node.shutdown().await;
-    }))
 }

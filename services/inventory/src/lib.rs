@@ -2,8 +2,8 @@
 //!
 //! This service owns the race that the whole suite is about. Two buyers want the last ticket; both read
 //! `available = 1`, both find it enough, both write `available = 0` and a hold. One function contains that
-//! read-then-write (`domain/place.rs`, `section`), and it is the same for every [`Strategy`]: what keeps the two
-//! apart, or does not, is what stands around it.
+//! read-then-write (`domain/place.rs`, `section`), and it is the same for every
+//! [strategy](ticketing_types::Strategy): what keeps the two apart, or does not, is what stands around it.
 //!
 //! What makes the outcome visible is that **sold is counted**: a ticket is a row, `held` is the sum over running
 //! holds, and `available` is the one number that is kept and can go wrong. The three add up to the capacity (I1)
@@ -23,18 +23,22 @@ mod http;
 mod store;
 mod workers;
 
+use std::time::Duration;
+
 use guard::{GuardConfig, Guards};
+use lock_node::HostedNode;
 use service_kit::{Faults, Metrics, Readiness, Running, ServiceInfo};
-#[cfg(doc)]
-use ticketing_types::Strategy;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 pub use config::{Args, Config};
 
 use crate::domain::{FAULT_POINTS, Inventory, Settings};
 use crate::store::Store;
-use crate::workers::member::Member;
 use crate::workers::returns::Returns;
+
+/// How long sections under way may go on once everything else has ended.
+const LAST_SECTIONS: Duration = Duration::from_millis(500);
 
 /// Starts an instance: hosts its lock node if it has one, migrates the database, listens, looks for what is due.
 /// It stops when `shutdown` falls.
@@ -44,16 +48,14 @@ use crate::workers::returns::Returns;
 pub async fn start(config: Config, shutdown: CancellationToken) -> anyhow::Result<Running> {
     let listener = service_kit::bind(config.listen)?;
     let store = Store::connect(&config.database_url).await?;
-    let member = match config.embedded_node {
-        Some(node) => Some(Member::host(node, shutdown.clone()).await?),
-        None => None,
-    };
+    let member = HostedNode::start(config.embedded_node, &shutdown).await?;
     let guards = Guards::new(GuardConfig {
         lock_urls: config.lock_urls,
         session_ttl: config.session_ttl,
         label: config.instance.clone(),
     });
     let faults = Faults::new(config.enable_faults, &FAULT_POINTS);
+    let sections = TaskTracker::new();
     let inventory = Inventory {
         store: store.clone(),
         guards: guards.clone(),
@@ -62,6 +64,7 @@ pub async fn start(config: Config, shutdown: CancellationToken) -> anyhow::Resul
             hold_ttl: config.hold_ttl,
             lock_wait: config.lock_wait,
         },
+        sections: sections.clone(),
     };
 
     let readiness = Readiness::new().check("database", {
@@ -83,6 +86,13 @@ pub async fn start(config: Config, shutdown: CancellationToken) -> anyhow::Resul
     Ok(service_kit::serve(listener, router, shutdown)
         .also(tokio::spawn(returns))
         .finally(async move {
+            sections.close();
+            if tokio::time::timeout(LAST_SECTIONS, sections.wait())
+                .await
+                .is_err()
+            {
+                tracing::warn!("a critical section was still under way");
+            }
             guards.close().await;
             // After the session that may need it.
             if let Some(member) = member {

@@ -90,7 +90,7 @@ impl World {
         let node_url = format!("http://{client_addr}");
         let mut world = Self::start_with(db, |config| {
             config.lock_urls = vec![node_url.clone()];
-            config.lock_ttl = Duration::from_secs(1);
+            config.session_ttl = Duration::from_secs(1);
             config.embedded_node = (config.instance == "billing-1").then(|| node.clone());
         })
         .await;

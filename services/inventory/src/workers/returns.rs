@@ -19,7 +19,7 @@ use crate::domain::Inventory;
 use crate::store::{self, DueGroup};
 
 /// Holds looked at in one go.
-const DUE_MAX: u32 = 500;
+const DUE_MAX: u32 = 2_000;
 /// Groups that may be at it at the same time.
 const GROUPS_MAX: usize = 16;
 /// How long whoever released a hold has for giving it back itself.
@@ -44,8 +44,8 @@ impl Returns {
         }
     }
 
-    /// Looks every `every` until `shutdown` falls. What is under way then is dropped: it is rolled back, stays
-    /// owed, and the next start finds it.
+    /// Looks every `every` until `shutdown` falls. Who waits for a lock then is dropped: the stock stays owed, and
+    /// the next start finds it. Who is inside goes on to the end.
     pub(crate) async fn run(mut self, every: Duration, shutdown: CancellationToken) {
         let mut ticks = tokio::time::interval(every);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -92,13 +92,11 @@ impl Returns {
 }
 
 async fn give_back(inventory: Inventory, group: DueGroup) {
-    let wait = inventory.settings.lock_wait;
-    match inventory.give_back(&group, wait).await {
+    let (wait, strategy, due) = (inventory.settings.lock_wait, group.strategy, group.holds.len());
+    match inventory.give_back(group, wait).await {
         Ok(0) => {}
-        Ok(holds) => tracing::debug!(holds, strategy = %group.strategy, "gave holds back"),
+        Ok(holds) => tracing::debug!(holds, %strategy, "gave holds back"),
         // Nothing is lost: the next look finds them again.
-        Err(error) => {
-            tracing::info!(%error, holds = group.holds.len(), strategy = %group.strategy, "holds stay owed")
-        }
+        Err(error) => tracing::info!(%error, holds = due, %strategy, "holds stay owed"),
     }
 }
