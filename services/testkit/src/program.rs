@@ -107,6 +107,15 @@ impl Program {
         self.wait(within).await
     }
 
+    /// SIGINT, as Ctrl-C sends it, and waits for the end.
+    ///
+    /// # Panics
+    /// When it does not end in time.
+    pub async fn interrupt(&mut self, within: Duration) -> ExitStatus {
+        self.signal("INT").await;
+        self.wait(within).await
+    }
+
     /// SIGSTOP: the program freezes, connections to it stay open.
     pub async fn stop(&self) {
         self.signal("STOP").await;
