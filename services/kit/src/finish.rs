@@ -105,23 +105,12 @@ pub fn finish(
     metrics: Metrics,
     faults: Faults,
 ) -> Router {
-    bounded(routes, info, readiness, metrics, faults, IN_FLIGHT_MAX)
-}
-
-fn bounded(
-    routes: Router,
-    info: ServiceInfo,
-    readiness: Readiness,
-    metrics: Metrics,
-    faults: Faults,
-    in_flight_max: usize,
-) -> Router {
     let around_state = Around {
         instance: HeaderValue::from_str(&info.instance).unwrap_or(HeaderValue::from_static("unnamed")),
         name: info.instance.as_str().into(),
         metrics: metrics.clone(),
         faults: faults.clone(),
-        in_flight: Arc::new(Semaphore::new(in_flight_max)),
+        in_flight: Arc::new(Semaphore::new(info.in_flight_max)),
     };
     let openapi: Bytes = info.openapi.to_json().expect("a document of plain data").into();
     let board = if info.fault_board {
@@ -291,17 +280,10 @@ mod tests {
 
     #[tokio::test]
     async fn one_request_too_many_is_told_to_come_back_and_health_still_answers() {
-        let info = ServiceInfo::new("demo", "demo-1", utoipa::openapi::OpenApi::default());
+        let info = ServiceInfo::new("demo", "demo-1", utoipa::openapi::OpenApi::default()).in_flight_max(1);
         let metrics = Metrics::new("demo", "demo-1");
         let slow = Router::new().route("/slow", get(std::future::pending::<()>));
-        let router = bounded(
-            slow,
-            info,
-            Readiness::new(),
-            metrics.clone(),
-            Faults::disabled(),
-            1,
-        );
+        let router = finish(slow, info, Readiness::new(), metrics.clone(), Faults::disabled());
         let ask = |path: &str| {
             let request = Request::get(path).body(Body::empty()).expect("a request");
             router.clone().oneshot(request)
