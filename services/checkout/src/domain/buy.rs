@@ -20,7 +20,7 @@ use ticketing_types::PurchaseId;
 use ticketing_types::checkout::{PurchaseStatus, PurchaseView};
 use tracing::Span;
 
-use super::checkout::Checkout;
+use super::checkout::{Checkout, Driven};
 use super::driver::Drive;
 use super::purchase::{FinalAnswer, Order, Purchase, Terms, now};
 use crate::store::{Claim, Written};
@@ -70,17 +70,22 @@ pub enum BuyError {
     Store(#[from] sqlx::Error),
 }
 
-/// What came of the section.
+/// Whose purchase it is.
 enum Begun {
-    /// This request drives a new purchase, or one that starts again.
-    New(Claim, Box<Purchase>),
+    /// This request's: a new one, or one that starts again.
+    New {
+        /// As it was when its drive began.
+        under_way: Box<PurchaseView>,
+        driven: Driven,
+    },
     /// Somebody was there before.
     Found(Box<Purchase>),
 }
 
 /// One try of the section.
 enum Section {
-    Begun(Begun),
+    New(Claim, Box<Purchase>),
+    Found(Box<Purchase>),
     /// The lock was lost before the write; nothing was written.
     Stale,
     /// Somebody else wrote between the look and the write; look again.
@@ -99,22 +104,19 @@ impl Checkout {
         }
         match self.begin(&order, &context, arrived).await? {
             Begun::Found(found) => self.repeat(*found, &order).await,
-            Begun::New(claim, purchase) => {
-                let under_way = purchase.view();
-                match self.drive(claim, *purchase, context).await {
-                    Some(Drive::Ended {
-                        purchase,
-                        answer: Some(answer),
-                    }) => Ok(Bought::Answered {
-                        id: purchase.id.clone(),
-                        answer,
-                        replayed: false,
-                    }),
-                    Some(Drive::Ended { answer: None, .. }) => Err(BuyError::Busy),
-                    Some(Drive::Unfinished(purchase)) => Ok(Bought::UnderWay(Box::new(purchase.view()))),
-                    Some(Drive::Overtaken) | None => Ok(Bought::UnderWay(Box::new(under_way))),
-                }
-            }
+            Begun::New { under_way, driven } => match driven.within_budget().await {
+                Some(Drive::Ended {
+                    purchase,
+                    answer: Some(answer),
+                }) => Ok(Bought::Answered {
+                    id: purchase.id.clone(),
+                    answer,
+                    replayed: false,
+                }),
+                Some(Drive::Ended { answer: None, .. }) => Err(BuyError::Busy),
+                Some(Drive::Unfinished(purchase)) => Ok(Bought::UnderWay(Box::new(purchase.view()))),
+                Some(Drive::Overtaken) | None => Ok(Bought::UnderWay(under_way)),
+            },
         }
     }
 
@@ -140,22 +142,39 @@ impl Checkout {
             span.record("fencing_token", entry.rule.fencing_token());
             let mut purchase = Purchase::new(order.clone(), terms.clone(), arrived);
             purchase.timings.lock_wait_ms = waited.as_secs_f64() * 1000.0;
-            let section = self.section(&entry, purchase, context).await;
-            let inside = entry.inside();
-            drop(entry); // the release goes on in the background, the purchase does not wait for it
-            match section? {
-                Section::Begun(Begun::New(claim, mut purchase)) => {
-                    purchase.timings.section_ms += inside.as_secs_f64() * 1000.0;
-                    return Ok(Begun::New(claim, purchase));
-                }
-                Section::Begun(found) => return Ok(found),
-                Section::Stale | Section::Beaten => {
-                    if !attempts.again().await {
-                        return Err(BuyError::Busy);
-                    }
-                }
+            // Hanging up gives a place in line back, and changes nothing once inside.
+            let inside = self.clone().inside(entry, purchase, context.clone());
+            if let Some(begun) = self.see_through(inside).await? {
+                return Ok(begun);
+            }
+            if !attempts.again().await {
+                return Err(BuyError::Busy);
             }
         }
+    }
+
+    /// Runs the section and begins the drive of what it began; `None` when nothing was written and somebody has
+    /// to look again.
+    async fn inside(
+        self,
+        entry: Entry,
+        purchase: Purchase,
+        context: CallContext,
+    ) -> Result<Option<Begun>, BuyError> {
+        let section = self.section(&entry, purchase, &context).await;
+        let inside = entry.inside();
+        drop(entry); // the release goes on in the background, the purchase does not wait for it
+        Ok(match section? {
+            Section::New(claim, mut purchase) => {
+                purchase.timings.section_ms += inside.as_secs_f64() * 1000.0;
+                Some(Begun::New {
+                    under_way: Box::new(purchase.view()),
+                    driven: self.begin_drive(claim, *purchase, context),
+                })
+            }
+            Section::Found(purchase) => Some(Begun::Found(purchase)),
+            Section::Stale | Section::Beaten => None,
+        })
     }
 
     /// The critical section. It reads and then writes, which elsewhere would be a mistake: this is the race that
@@ -171,7 +190,7 @@ impl Checkout {
         let found = store.find(&order.buyer, &order.idempotency_key).await?;
         let start_again = match found {
             Some(found) if !found.may_start_again() || found.order.fingerprint != order.fingerprint => {
-                return Ok(Section::Begun(Begun::Found(Box::new(found))));
+                return Ok(Section::Found(Box::new(found)));
             }
             Some(ended) => Some(ended.id),
             None => None,
@@ -197,7 +216,7 @@ impl Checkout {
         match written {
             Written::Claimed(claim) => {
                 let purchase = Box::new(Purchase { id, ..purchase });
-                Ok(Section::Begun(Begun::New(claim, purchase)))
+                Ok(Section::New(claim, purchase))
             }
             Written::Stale => {
                 let token = entry.rule.fencing_token().unwrap_or_default();

@@ -29,16 +29,22 @@ pub enum CancelError {
 impl Checkout {
     /// Calls a purchase off. Answers how it stands now: a status of `pending` means that somebody is at it.
     pub async fn cancel(&self, id: &PurchaseId, context: CallContext) -> Result<PurchaseView, CancelError> {
-        let store = self.store();
-        if let Some((claim, purchase)) = store.call_off(id).await? {
-            match self.drive(claim, purchase, context).await {
+        let (checkout, called_off) = (self.clone(), id.clone());
+        let driven = self.see_through(async move {
+            let claimed = checkout.store().call_off(&called_off).await?;
+            Ok::<_, sqlx::Error>(
+                claimed.map(|(claim, purchase)| checkout.begin_drive(claim, purchase, context)),
+            )
+        });
+        if let Some(driven) = driven.await? {
+            match driven.within_budget().await {
                 Some(Drive::Ended { purchase, .. } | Drive::Unfinished(purchase)) => {
                     return Ok(purchase.view());
                 }
                 Some(Drive::Overtaken) | None => {}
             }
         }
-        let purchase = store.get(id).await?.ok_or(CancelError::NotFound)?;
+        let purchase = self.store().get(id).await?.ok_or(CancelError::NotFound)?;
         let mut view = purchase.view();
         // Completed, and about to be refunded by whoever is at it: not the end of it.
         if purchase.cancel_requested && view.status == PurchaseStatus::Completed {

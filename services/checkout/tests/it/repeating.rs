@@ -1,5 +1,7 @@
 //! The same key again: while the first is under way, after it, from somebody else, with something else.
 
+use std::time::Duration;
+
 use futures::future::join_all;
 use serde_json::Value;
 use testkit::{TestDb, for_each_engine};
@@ -69,6 +71,24 @@ for_each_engine! {
         assert_eq!((reused.status, reused.slug().as_str()), (422, "idempotency-key-reused"));
         assert_eq!(shop.buy("k-1", &declined("ann")).await.slug(), "idempotency-key-reused");
         assert_eq!(shop.world.captures(), 1);
+    }
+
+    async fn who_hangs_up_inside_the_section_has_bought_all_the_same(db: TestDb) {
+        let shop = Shop::open(db, 5).await;
+        let wish = order("ann", 1);
+        let held_up = shop.buying("k-1", &wish).header("fault", "checkout.critical-section=delay=400ms");
+        let hung_up = held_up.timeout(Duration::from_millis(200)).send().await;
+        assert!(hung_up.is_err_and(|error| error.is_timeout()));
+        // The claim of a purchase that nobody drives would be renewed for longer than anybody waits here.
+        let listed = testkit::eventually(SOON, "the purchase to be completed by itself", async || {
+            let list = shop.get("/v1/purchases?buyer=ann").await.json();
+            (list["purchases"][0]["status"] == "completed").then_some(list)
+        })
+        .await;
+        let replay = shop.buy("k-1", &wish).await;
+        assert_eq!((replay.status, replay.replayed()), (201, true), "{}", replay.text);
+        assert_eq!(listed["purchases"][0]["id"], replay.id());
+        assert_eq!((shop.world.sold(), shop.world.captures()), (1, 1));
     }
 
     async fn the_same_key_of_another_buyer_is_another_key(db: TestDb) {
