@@ -6,6 +6,10 @@
 //!
 //! `lock_timeout` bounds every wait for a row, so that a stuck transaction somewhere turns into a retryable
 //! error here instead of a hung request.
+//!
+//! `idle_in_transaction_session_timeout` is shorter than a lock session lives (5 s): a process that is stopped
+//! between a write and its commit must have lost that transaction before anybody else is granted its lock. Were it
+//! committed after the next holder has read, the next holder's newer fencing token would not notice.
 
 use std::{str::FromStr as _, time::Duration};
 
@@ -40,7 +44,7 @@ impl PostgresDb {
             .application_name("last-ticket")
             .options([
                 ("lock_timeout", "5s"),
-                ("idle_in_transaction_session_timeout", "30s"),
+                ("idle_in_transaction_session_timeout", "2s"),
             ]);
         create_if_missing(&options).await?;
 

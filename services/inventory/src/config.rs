@@ -16,7 +16,7 @@ pub struct Args {
     #[command(flatten)]
     pub common: CommonArgs<8201>,
 
-    /// Database of this service (sqlite://<file> or postgres://…); all instances share it
+    /// Database of this service (sqlite://PATH or postgres://…); all instances share it
     #[arg(long, env = "DATABASE_URL", default_value = "sqlite://data/inventory.db")]
     pub database_url: String,
 

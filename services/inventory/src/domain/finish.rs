@@ -21,7 +21,7 @@
 
 use std::time::Duration;
 
-use guard::GuardError;
+use guard::{Entry, GuardError};
 use service_kit::CallContext;
 use ticketing_types::inventory::{ConfirmedHold, HoldStatus};
 use ticketing_types::{HoldId, Strategy};
@@ -89,7 +89,7 @@ impl Inventory {
         match released {
             Release::Closed => Ok(()),
             Release::Owed(debt) => {
-                match self.give_back(&debt, RELEASE_WAIT).await {
+                match self.give_back(debt, RELEASE_WAIT).await {
                     Ok(_) => {}
                     Err(error) => {
                         tracing::info!(%error, hold.id = %id, "the worker will give this hold back")
@@ -106,22 +106,30 @@ impl Inventory {
 
     /// Gives the stock of a group of holds back, inside their section, waiting at most `wait` for it. Answers how
     /// many holds this call has ended.
-    pub(crate) async fn give_back(&self, group: &DueGroup, wait: Duration) -> Result<usize, GiveBackError> {
+    pub(crate) async fn give_back(&self, group: DueGroup, wait: Duration) -> Result<usize, GiveBackError> {
         let names: Vec<_> = group.events.iter().map(lock_name).collect();
         let entering = self.guards.enter(group.strategy, &names, wait);
         let entry = timeout(wait, entering)
             .await
             .map_err(|_| GuardError::WaitTimeout)??;
+        let inside = {
+            let inventory = self.clone();
+            async move { inventory.give_back_inside(&entry, &group.holds).await }
+        };
+        let given = self.to_its_end(inside).await;
+        if let Err(GiveBackError::StaleToken(event_id)) = &given {
+            self.note_stale_token(event_id).await;
+        }
+        given
+    }
+
+    async fn give_back_inside(&self, entry: &Entry, holds: &[HoldId]) -> Result<usize, GiveBackError> {
         let mut ended = 0;
-        for holds in group.holds.chunks(HOLDS_PER_TRANSACTION) {
+        for holds in holds.chunks(HOLDS_PER_TRANSACTION) {
             let given = again_while_busy(|| self.store.give_back(entry.rule, holds, store::now())).await?;
             match given {
                 GiveBack::Done(holds) => ended += holds,
-                GiveBack::Stale(event_id) => {
-                    drop(entry);
-                    self.note_stale_token(&event_id).await;
-                    return Err(GiveBackError::StaleToken(event_id));
-                }
+                GiveBack::Stale(event_id) => return Err(GiveBackError::StaleToken(event_id)),
             }
         }
         Ok(ended)

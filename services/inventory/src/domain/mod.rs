@@ -15,6 +15,8 @@ use std::time::Duration;
 use guard::{Attempts, Guards};
 use service_kit::Faults;
 use ticketing_types::EventId;
+use tokio_util::task::TaskTracker;
+use tracing::Instrument as _;
 
 use crate::store::Store;
 
@@ -25,6 +27,24 @@ pub(crate) struct Inventory {
     pub(crate) guards: Guards,
     pub(crate) faults: Faults,
     pub(crate) settings: Settings,
+    /// Sections under way; see [`Inventory::to_its_end`].
+    pub(crate) sections: TaskTracker,
+}
+
+impl Inventory {
+    /// Runs what follows an entry to its end, also when whoever began it is dropped meanwhile (its client hung
+    /// up, its worker was stopped).
+    ///
+    /// A dropped section would give its lock back while its commit may still be on its way to the database. The
+    /// next one in would read what is about to change, with a newer token, and no fence would stop it. Waiting
+    /// for a lock can be dropped at any time; holding one cannot.
+    async fn to_its_end<T: Send + 'static>(&self, section: impl Future<Output = T> + Send + 'static) -> T {
+        match self.sections.spawn(section.in_current_span()).await {
+            Ok(done) => done,
+            // Nobody aborts these tasks: it can only be a panic, and belongs to whoever waits here.
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        }
+    }
 }
 
 /// What can be set.

@@ -9,12 +9,14 @@
 //! waited for the lock, its twin may have placed the hold with the last tickets, and "sold out" would then be
 //! said to the very buyer who has them.
 //!
-//! No connection is held while a lock is awaited, and no lock while an answer is made up.
+//! No connection is held while a lock is awaited, and no lock while an answer is made up. Whoever is inside goes on
+//! to the end, also when its client has hung up.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use guard::{Attempts, Entry};
 use chrono::{DateTime, Utc};
+use guard::{Attempts, Entry};
 use service_kit::CallContext;
 use ticketing_types::inventory::{HoldStatus, HoldView, PlaceHold, ShortLine};
 use ticketing_types::{EventId, HoldId, Money, SectionTimings, Strategy};
@@ -73,7 +75,7 @@ impl Inventory {
     /// Holds everything in the cart or nothing.
     pub(crate) async fn place_hold(
         &self,
-        wish: &Wish,
+        wish: &Arc<Wish>,
         context: &CallContext,
     ) -> Result<Placed, PlaceHoldError> {
         // One budget for all tries, so that a busy database cannot multiply the wait for the lock.
@@ -88,14 +90,14 @@ impl Inventory {
 
     async fn place_once(
         &self,
-        wish: &Wish,
+        wish: &Arc<Wish>,
         context: &CallContext,
         deadline: Instant,
     ) -> Result<Placed, PlaceHoldError> {
         if let Some(known) = self.store.find_hold(&wish.id).await? {
             return again(known, wish);
         }
-        let order = self.order(wish).await?;
+        let order = Arc::new(self.order(wish).await?);
         let names: Vec<_> = order.lines.iter().map(|line| lock_name(&line.event_id)).collect();
         Span::current().record("lock.name", names.join(","));
 
@@ -104,12 +106,27 @@ impl Inventory {
         let mut attempts = Attempts::within(left());
         loop {
             let entry = self.guards.enter(wish.strategy, &names, left()).await?;
-            let done = self.section(&entry, wish, &order, context).await;
-            timings.lock_wait_ms += ms(entry.waited);
-            timings.section_ms += ms(entry.inside());
-            drop(entry); // the next one may enter while this one makes up its answer
+            if let Some(token) = entry.rule.fencing_token() {
+                Span::current().record("fencing_token", token);
+            }
+            let inside = {
+                let (inventory, wish, order) = (self.clone(), wish.clone(), order.clone());
+                let context = context.clone();
+                async move {
+                    let done = inventory.section(&entry, &wish, &order, &context).await;
+                    // Here the entry is dropped: the next one may enter while we make up our answer.
+                    (done, entry.waited, entry.inside())
+                }
+            };
+            let (done, waited, inside) = self.to_its_end(inside).await;
+            timings.lock_wait_ms += ms(waited);
+            timings.section_ms += ms(inside);
             match done? {
-                Section::Placed { view, read_at, written_at } => {
+                Section::Placed {
+                    view,
+                    read_at,
+                    written_at,
+                } => {
                     timings.read_at = Some(read_at);
                     timings.written_at = Some(written_at);
                     return Ok(Placed {

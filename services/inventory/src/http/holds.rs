@@ -1,5 +1,7 @@
 //! Holds.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -44,17 +46,12 @@ pub(super) async fn place(
     let span = Span::current();
     span.record("hold.id", id.as_str());
     span.record("strategy", strategy.name());
-    let placed = state
-        .inventory
-        .place_hold(
-            &Wish {
-                id,
-                request,
-                strategy,
-            },
-            &context,
-        )
-        .await?;
+    let wish = Arc::new(Wish {
+        id,
+        request,
+        strategy,
+    });
+    let placed = state.inventory.place_hold(&wish, &context).await?;
     let status = if placed.created {
         StatusCode::CREATED
     } else {

@@ -1,5 +1,7 @@
 //! Placing holds.
 
+use std::time::Duration;
+
 use futures::future::join_all;
 use reqwest::Method;
 use serde_json::json;
@@ -122,6 +124,28 @@ testkit::for_each_engine! {
         let ids: Vec<_> = (0..30).map(|n| format!("h-process-{n}")).collect();
         let replies = join_all(ids.iter().map(|id| shop.place(0, id, &wish, Strategy::Process))).await;
         assert_eq!(outcomes(&replies).get("201"), Some(&2));
+        shop.close().await;
+    }
+
+    async fn whoever_is_inside_goes_on_to_the_end_though_its_client_hangs_up(db: TestDb) {
+        let shop = Shop::open(&db, 1).await;
+        shop.event("e", 1).await;
+        let wish = cart("ann", &[("e", 1)]);
+        let hung_up = shop.client
+            .put(format!("{}/v1/holds/h1", shop.urls[0]))
+            .header("lock-strategy", "process")
+            .header("fault", "inventory.critical-section=delay=1s")
+            .json(&wish)
+            .timeout(Duration::from_millis(300))
+            .send()
+            .await;
+        assert!(hung_up.is_err());
+        // Its lock is not free until its write is done.
+        let next = shop.place(0, "h2", &cart("bob", &[("e", 1)]), Strategy::Process).await;
+        next.is_problem(409, "sold-out");
+        shop.place(0, "h1", &wish, Strategy::Process).await.is(200);
+        let stock = shop.stock("e").await;
+        assert_eq!((stock.available, stock.held), (0, 1));
         shop.close().await;
     }
 

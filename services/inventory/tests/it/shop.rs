@@ -166,6 +166,18 @@ impl Shop {
         }
     }
 
+    /// How often something happened at the critical section's fault point of instance `at`.
+    pub(crate) async fn fired(&self, at: usize) -> u64 {
+        let faults = self.send(at, Method::GET, "/v1/faults", &[], None).await;
+        let points = faults.is(200)["points"].as_array().expect("a list");
+        let mut at_section = points
+            .iter()
+            .filter(|point| point["point"] == "inventory.critical-section");
+        at_section.next().expect("the point")["fired"]
+            .as_u64()
+            .expect("a count")
+    }
+
     /// Inventory's book of the event.
     pub(crate) async fn records(&self, event: &str) -> Value {
         let reply = self
