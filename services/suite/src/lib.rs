@@ -34,6 +34,9 @@ pub use config::{Ports, SuiteConfig};
 /// How long a start may take until a purchase would work. Mostly one election.
 const READY_WITHIN: Duration = Duration::from_secs(30);
 
+/// The parts that host a member of the lock cluster: the first instance of each service.
+const LOCK_HOSTS: [&str; 3] = ["inventory-1", "billing-1", "checkout-1"];
+
 /// The whole suite, running in this process.
 #[derive(Debug)]
 pub struct Suite {
@@ -72,13 +75,26 @@ impl Suite {
     }
 
     /// Stops all parts: requests in flight may finish, then everything ends, within 5 s.
+    ///
+    /// Those that host a member of the lock cluster end last, and together: the others close their sessions
+    /// through them, and a cluster that lost its majority could close none.
     pub async fn stop(self) -> anyhow::Result<()> {
         self.shutdown.cancel();
+        let (hosts, guests): (Vec<_>, Vec<_>) = self
+            .parts
+            .into_iter()
+            .partition(|(name, _)| LOCK_HOSTS.contains(&name.as_str()));
         let mut result = Ok(());
-        for (name, part) in self.parts {
-            if let Err(error) = part.join().await {
-                result = Err(error).with_context(|| format!("{name} did not stop well"));
-            }
+        for group in [guests, hosts] {
+            let ends = group.into_iter().map(|(name, part)| async move {
+                part.join()
+                    .await
+                    .with_context(|| format!("{name} did not stop well"))
+            });
+            result = futures::future::join_all(ends)
+                .await
+                .into_iter()
+                .fold(result, Result::and);
         }
         result
     }
