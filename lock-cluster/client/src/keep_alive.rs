@@ -31,8 +31,10 @@ pub(crate) async fn run(session: Arc<Session>, transport: Arc<Transport>, closin
         }
         () = closing.cancelled() => {}
     }
-    close(&session, &transport).await;
+    // Lost here before the cluster hears of it: whatever is still held may be granted to somebody else from the moment
+    // at which the close is ordered, which is earlier than the moment at which its answer is back.
     session.lose();
+    close(&session, &transport).await;
 }
 
 /// Returns when the session has run dry.
@@ -109,5 +111,31 @@ async fn close(session: &Session, transport: &Transport) {
         .await
     {
         tracing::debug!(session.id = %session.id, %error, "the session was left to expire");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt as _;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_closed_session_is_lost_here_before_the_cluster_is_told() {
+        let node = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", node.local_addr().unwrap());
+        let transport = Arc::new(Transport::new(&[url], None).unwrap());
+        let ttl = Duration::from_secs(60);
+        let session = Arc::new(Session::new(uuid::Uuid::nil(), ttl, Instant::now()));
+        let closing = CancellationToken::new();
+        closing.cancel();
+        let closed = tokio::spawn(run(session.clone(), transport, closing));
+        let (mut asked, _) = node.accept().await.unwrap();
+        let mut request = [0; 6];
+        asked.read_exact(&mut request).await.unwrap();
+        assert_eq!(&request, b"DELETE");
+        assert!(session.is_lost(), "the close may be applied any moment now");
+        closed.abort();
     }
 }
