@@ -51,11 +51,13 @@ impl Session {
         *self.deadline.borrow()
     }
 
-    /// A keep-alive that was sent at `sent` has succeeded.
+    /// A keep-alive that was sent at `sent` has succeeded. Too late if the deadline has passed meanwhile: whoever
+    /// asked has been told "lost", and an answer that took so long may even be that of a session which began anew
+    /// under the same id (a delayed open).
     pub(crate) fn extend(&self, sent: Instant) {
         let until = sent + self.ttl;
         self.deadline.send_if_modified(|deadline| {
-            let later = until > *deadline;
+            let later = *deadline > Instant::now() && until > *deadline;
             if later {
                 *deadline = until;
             }
@@ -226,6 +228,18 @@ mod tests {
         session.extend(Instant::now());
         assert!(session.is_lost());
         assert_eq!(session.begin(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_late_answer_does_not_bring_a_lost_session_back() {
+        let session = Session::new(Uuid::nil(), TTL, Instant::now());
+        tokio::time::advance(TTL - Duration::from_millis(1)).await;
+        let sent = Instant::now();
+        tokio::time::advance(Duration::from_millis(1)).await;
+        // By the clock alone: no task has run that could have set the flag.
+        assert!(session.is_lost());
+        session.extend(sent);
+        assert!(session.is_lost(), "a loss is final");
     }
 
     #[tokio::test(start_paused = true)]
