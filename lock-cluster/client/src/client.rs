@@ -229,12 +229,22 @@ impl Inner {
             claim.session.lose();
             return Ok(Acquired::Over);
         }
-        // Every other answer says that nothing of the attempt is left, or that it never entered the log.
-        claim.settle();
-        match answer.problem().slug() {
-            "lock-held" | "lock-wait-timeout" => Ok(Acquired::NotInTime),
+        let slug = answer.problem().slug().to_owned();
+        match slug.as_str() {
+            // Remembered under this number: it will not be granted any more.
+            "lock-held" | "lock-wait-timeout" => {
+                claim.settle();
+                Ok(Acquired::NotInTime)
+            }
+            // Over, but not settled: what an administrator broke is remembered until it is released.
             "already-released" => Ok(Acquired::Over),
-            _ => Err(answer.refusal()),
+            _ => {
+                // A refusal is about this try alone. An earlier one may hold by now, or may yet: give it back then.
+                if !answer.in_doubt {
+                    claim.settle();
+                }
+                Err(answer.refusal())
+            }
         }
     }
 }
@@ -291,4 +301,80 @@ async fn open_session(inner: Arc<Inner>, deadline: Instant) -> Result<(), LockEr
         before.retire();
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+    use tokio::sync::mpsc;
+
+    use super::*;
+
+    /// A node that gives these answers, one a connection, and tells what it was asked. An empty one is no answer.
+    async fn scripted(answers: &'static [(&'static str, &'static str)]) -> (String, mpsc::Receiver<String>) {
+        let node = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", node.local_addr().unwrap());
+        let (asked, heard) = mpsc::channel(64);
+        tokio::spawn(async move {
+            let mut left: Vec<_> = answers.iter().collect();
+            loop {
+                let (mut stream, _) = node.accept().await.unwrap();
+                let mut request = vec![0; 4_096];
+                let read = stream.read(&mut request).await.unwrap();
+                let line = String::from_utf8_lossy(&request[..read]);
+                let method = line.split(' ').next().unwrap_or_default().to_owned();
+                let next = left.iter().position(|(to, _)| *to == method);
+                let answer = next.map_or("", |at| left.remove(at).1);
+                let _ = asked.send(method).await;
+                let _ = stream.write_all(answer.as_bytes()).await;
+                let _ = stream.shutdown().await;
+                while stream.read(&mut request).await.is_ok_and(|more| more > 0) {}
+            }
+        });
+        (url, heard)
+    }
+
+    #[tokio::test]
+    async fn an_attempt_that_may_hold_is_given_back_when_its_repeat_is_refused() {
+        const FULL: &str = "HTTP/1.1 429 Too Many Requests\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+        let (url, mut heard) = scripted(&[
+            (
+                "PUT",
+                "HTTP/1.1 201 Created\r\nconnection: close\r\ncontent-length: 17\r\n\r\n{\"ttl_ms\": 60000}",
+            ),
+            // The first try may have been granted: its answer is lost.
+            ("POST", ""),
+            ("POST", FULL),
+            // Nor can the give-back be noted at once.
+            ("DELETE", FULL),
+            ("DELETE", "HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n"),
+        ])
+        .await;
+        let config = ClientConfig {
+            ttl: Duration::from_secs(60),
+            ..ClientConfig::new([url])
+        };
+        let client = LockClient::connect(config).await.unwrap();
+        let refused = client.acquire(&["gate".to_owned()], Duration::ZERO).await;
+        assert!(
+            matches!(refused, Err(LockError::Unavailable { .. })),
+            "{refused:?}"
+        );
+        let session = client.inner.current().unwrap();
+        let mut asked = Vec::new();
+        while asked.iter().filter(|method| *method == "DELETE").count() < 2 {
+            let next = timeout(Duration::from_secs(10), heard.recv()).await;
+            asked.push(next.expect("it is given back until that is taken").unwrap());
+        }
+        assert_eq!(asked, ["PUT", "POST", "POST", "DELETE", "DELETE"]);
+        let settled = async {
+            while session.to_acknowledge() != Some(1) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        timeout(Duration::from_secs(10), settled)
+            .await
+            .expect("and then it is finished");
+    }
 }

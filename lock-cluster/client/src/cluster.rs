@@ -55,6 +55,7 @@ impl ClusterClient {
         let answer = Answer {
             status,
             body: response.bytes().await.map_err(broken)?.into(),
+            in_doubt: false,
         };
         if status.is_success() {
             answer.json()
@@ -137,7 +138,12 @@ impl ClusterClient {
                 Ok(response) => {
                     let status = response.status();
                     let body = response.bytes().await.map(Into::into).unwrap_or_default();
-                    last = Answer { status, body }.refusal();
+                    last = Answer {
+                        status,
+                        body,
+                        in_doubt: false,
+                    }
+                    .refusal();
                 }
                 Err(error) => last = LockError::unavailable(format!("{node}: {error}")),
             }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use reqwest::{Method, StatusCode};
 
+use crate::backoff::Backoff;
 use crate::client::Inner;
 use crate::error::LockError;
 use crate::session::{KeepAlivePause, Session};
@@ -89,6 +90,7 @@ async fn give_back(
     acquire_id: u64,
     path: String,
 ) -> Result<(), LockError> {
+    let mut backoff = Backoff::new();
     let answer = loop {
         // The session's deadline moves on while this asks; each round asks until the one that is known.
         let deadline = session.deadline();
@@ -102,6 +104,10 @@ async fn give_back(
             () = session.lost() => return Err(LockError::SessionLost),
         };
         match answer {
+            // No room to note that an id it has not seen is used up. Until it is, a delayed acquire could be granted.
+            Ok(answer) if answer.status == StatusCode::TOO_MANY_REQUESTS => {
+                tokio::time::sleep(backoff.pause()).await;
+            }
             Ok(answer) => break answer,
             Err(_) if session.is_lost() => return Err(LockError::SessionLost),
             Err(_) => {}

@@ -59,6 +59,8 @@ pub(crate) struct Try {
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) body: Vec<u8>,
+    /// An earlier try of the same call went without an answer: it may have been carried out, and may still be.
+    pub(crate) in_doubt: bool,
 }
 
 /// What one try brought.
@@ -110,6 +112,7 @@ impl Transport {
         let mut node = self.first_node();
         let mut backoff = Backoff::new();
         let mut hops = 0;
+        let mut in_doubt = false;
         let mut last = String::from("not asked yet");
         loop {
             let remaining = call.deadline.saturating_duration_since(Instant::now());
@@ -121,9 +124,10 @@ impl Transport {
             match self.send(&node, &call, attempt).await {
                 Sent::Answer(answer) => {
                     self.learn_from(&node, answer.status);
-                    return Ok(answer);
+                    return Ok(Answer { in_doubt, ..answer });
                 }
                 Sent::Moved(leader) => {
+                    in_doubt = true;
                     node = leader;
                     continue;
                 }
@@ -140,6 +144,7 @@ impl Transport {
                     node = self.node_after(&node);
                 }
                 Sent::Unknown(why) => {
+                    in_doubt = true;
                     last = why;
                     node = self.node_after(&node);
                 }
@@ -174,6 +179,7 @@ impl Transport {
             Ok::<_, reqwest::Error>(Answer {
                 status,
                 body: body.into(),
+                in_doubt: false,
             })
         };
         let answer = tokio::select! {
