@@ -50,7 +50,7 @@ use crate::raft::{Consensus, ServiceRt, Tokio};
 pub use clock::ClusterClock;
 pub use error::{Leader, ServiceError};
 pub use events::{Compacted, EventFeed, FeedEvent, FeedItem};
-pub use replica::{Frozen, Replica};
+pub use replica::{Frozen, Observer, Replica};
 pub use status::{MemberStatus, NodeStatus, Role};
 
 /// How an acquire ended: a final answer (never `Queued`), or a refusal.

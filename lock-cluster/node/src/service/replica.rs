@@ -28,6 +28,16 @@ pub struct Replica {
     inner: Mutex<Inner>,
     /// Something was applied.
     changed: Notify,
+    observer: Option<Box<dyn Observer>>,
+}
+
+/// Looks over a replica's shoulder, entry by entry: how a simulation sees that all replicas are the same. It is called
+/// with the replica locked, and must not call back.
+pub trait Observer: Send + Sync + 'static {
+    /// The commands of the entry at `index` were applied and have brought these events about.
+    fn applied(&self, index: u64, events: &[FeedEvent], state: &LockState);
+    /// The state was replaced by a snapshot's, which stands for everything up to `index`.
+    fn restored(&self, index: Option<u64>, state: &LockState);
 }
 
 struct Inner {
@@ -95,6 +105,15 @@ impl Replica {
         Self {
             inner: Mutex::new(inner),
             changed: Notify::new(),
+            observer: None,
+        }
+    }
+
+    /// An empty one that is watched.
+    pub fn observed(observer: Box<dyn Observer>) -> Self {
+        Self {
+            observer: Some(observer),
+            ..Self::new()
         }
     }
 
@@ -130,6 +149,9 @@ impl Replica {
                 replies.push(applied.reply);
             }
             inner.applied = Some(index);
+            if let Some(observer) = &self.observer {
+                observer.applied(index, &events, &inner.state);
+            }
             if !events.is_empty() {
                 inner.ring.push(FeedItem { index, events });
             }
@@ -166,6 +188,9 @@ impl Replica {
             inner.applied = index;
             inner.announced = frozen.announced;
             inner.ring.reset(index);
+            if let Some(observer) = &self.observer {
+                observer.restored(index, &inner.state);
+            }
         }
         self.wake(wakeups);
         Ok(())
