@@ -89,8 +89,13 @@ impl Seat {
 impl Drop for Seat {
     fn drop(&mut self) {
         let mut keys = self.keys.lock();
-        // The map's own and this one. A newcomer needs the map's lock to become the third.
-        if Arc::strong_count(&self.mutex) == 2 {
+        // Let go of under the map's lock: of two that leave at the same moment, each would still count the other.
+        drop(std::mem::take(&mut self.mutex));
+        // Only the map's own is left. A newcomer needs the map's lock to become the second.
+        if keys
+            .get(&self.name)
+            .is_some_and(|mutex| Arc::strong_count(mutex) == 1)
+        {
             keys.remove(&self.name);
         }
     }
@@ -150,5 +155,24 @@ mod tests {
         assert_eq!(process.keys.lock().len(), 2);
         drop(held);
         assert_eq!(process.keys.lock().len(), 0);
+    }
+
+    #[test]
+    fn two_that_leave_at_the_same_moment_leave_no_mutex_behind() {
+        let keys = Arc::new(Keys::default());
+        let together = Arc::new(std::sync::Barrier::new(2));
+        for _ in 0..2_000 {
+            let leaving = [(); 2].map(|()| {
+                let (seat, together) = (Seat::at(&keys, "a"), together.clone());
+                std::thread::spawn(move || {
+                    together.wait();
+                    drop(seat);
+                })
+            });
+            for thread in leaving {
+                thread.join().expect("it leaves");
+            }
+            assert_eq!(keys.lock().len(), 0);
+        }
     }
 }
