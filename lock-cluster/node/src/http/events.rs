@@ -55,15 +55,17 @@ pub(crate) async fn stream(
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
     let seen = last_event_id(&headers)?;
     let (events, receiver) = mpsc::channel(BUFFERED_MAX);
-    // Ends with the reader (its receiver is dropped) or with the node.
+    // Ends with the reader (its receiver is dropped, also while nothing happens that could be sent to it) or with the
+    // node.
     tokio::spawn(async move {
         let reader = Reader {
             api: api.clone(),
             seen,
-            events,
+            events: events.clone(),
         };
         tokio::select! {
             () = reader.run(from) => {}
+            () = events.closed() => {}
             () = api.closing.cancelled() => {}
         }
     });

@@ -150,3 +150,22 @@ async fn where_the_history_is_gone_the_state_is_told_instead() {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reader_that_hangs_up_while_nothing_happens_leaves_no_task_behind() {
+    const READERS: usize = 50;
+    let cluster = Cluster::start(1).await;
+    let admin = cluster.admin();
+    let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    let before = tasks();
+    let mut feeds = Vec::new();
+    for _ in 0..READERS {
+        feeds.push(admin.events(None).await.expect("a stream"));
+    }
+    assert!(tasks() >= before + READERS);
+    drop(feeds);
+    eventually(SOON, "the readers' tasks to end", async || {
+        (tasks() < before + READERS / 2).then_some(())
+    })
+    .await;
+}
