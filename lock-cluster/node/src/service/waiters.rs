@@ -118,12 +118,21 @@ impl Waiters {
                 Some(answer) => self.wake(attempt, &Ok(answer), wakeups),
                 // Unknown to the state. For one that stood in line that means its session is over; the others'
                 // acquire is still on its way, and they will hear of it.
-                None if self.by_attempt[&attempt].iter().all(|waiter| waiter.queued) => {
-                    self.wake(attempt, &Err(Refusal::SessionExpired), wakeups);
-                }
-                None => {}
+                None => self.wake_queued(attempt, &Err(Refusal::SessionExpired), wakeups),
             }
         }
+    }
+
+    /// Wakes those who stood in line, and leaves those whose acquire is on its way.
+    fn wake_queued(&mut self, attempt: Attempt, acquired: &Acquired, wakeups: &mut Wakeups) {
+        let waiters = self.by_attempt.remove(&attempt).unwrap_or_default();
+        let (queued, coming): (Vec<Waiter>, Vec<Waiter>) =
+            waiters.into_iter().partition(|waiter| waiter.queued);
+        self.count -= queued.len();
+        if !coming.is_empty() {
+            self.by_attempt.insert(attempt, coming);
+        }
+        wakeups.extend(queued.into_iter().map(|waiter| (waiter.wake, acquired.clone())));
     }
 
     /// The node stops: dropping the senders tells everybody that no answer will come from here.
@@ -237,6 +246,21 @@ mod tests {
         assert_eq!(of_a_dead_session.try_recv(), Ok(Err(Refusal::SessionExpired)));
         assert!(in_line.try_recv().is_err(), "it still waits");
         assert!(on_its_way.try_recv().is_err(), "its acquire may still be applied");
+    }
+
+    #[test]
+    fn a_repeat_on_its_way_does_not_keep_the_news_from_who_stood_in_line() {
+        let mut waiters = Waiters::default();
+        let mut in_line = waiters.register(attempt(3, 1), FIRST);
+        waiters.mark_queued(attempt(3, 1));
+        let mut repeat = waiters.register(attempt(3, 1), SECOND);
+        let mut wakeups = Wakeups::new();
+        waiters.recheck(&contended(), &mut wakeups);
+        assert_eq!(woken(wakeups), 1);
+        assert_eq!(in_line.try_recv(), Ok(Err(Refusal::SessionExpired)));
+        assert!(repeat.try_recv().is_err(), "its acquire may still be applied");
+        waiters.forget(attempt(3, 1), SECOND);
+        assert_eq!(waiters.len(), 0);
     }
 
     #[test]
