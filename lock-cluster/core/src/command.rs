@@ -47,8 +47,8 @@ pub enum Command {
         delivery: Delivery,
     },
     /// A node gives the attempt up because the client that brought this delivery went away, or its wait
-    /// is over: leaves the line, or releases what was granted but never handed over. Without effect if
-    /// the same attempt has meanwhile come by another delivery.
+    /// is over: leaves the line, or releases what was granted but never handed over. Without effect as
+    /// long as the same attempt has come by another delivery, too.
     Abandon {
         /// Whose.
         session_id: SessionId,

@@ -68,8 +68,8 @@ impl fmt::Display for AcquireId {
 ///
 /// It exists for [`Command::Abandon`](crate::Command::Abandon) alone. A node whose client hung up gives
 /// the attempt up on the client's behalf; but the client may have hung up only to ask again elsewhere,
-/// and may have been told "granted" there. So an abandon speaks for the delivery it names, and counts
-/// for nothing once a later delivery of the same attempt has been applied.
+/// and may have been told "granted" there. So an abandon speaks for the delivery it names, and the
+/// attempt is given up when all by which it has come were abandoned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Delivery(u64);
 

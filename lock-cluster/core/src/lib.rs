@@ -46,8 +46,8 @@
 //! 4. **The same id, the same answer.** An attempt is known by (session, [`AcquireId`]). Its answer is
 //!    remembered until the client acknowledges it or the session ends. A released id stays released.
 //! 5. **What was given up cannot come back.** A release or an abandon that overtakes its acquire uses up
-//!    the id. An abandon speaks for one [`Delivery`] only, so a node that lost its client cannot take away
-//!    what the client was granted through another node.
+//!    the id. An abandon speaks for one [`Delivery`], and the attempt goes with the last of them: a node
+//!    that lost its client cannot take away what the client was granted through another connection.
 //! 6. **One counter of fencing tokens** for the whole cluster, never reset.
 //! 7. **A free lock leaves no trace**, and [everything that can be there has a limit](limits).
 //!

@@ -36,9 +36,48 @@ pub(super) enum Acquisition {
 pub(super) struct Live {
     pub(super) names: LockNames,
     pub(super) arrival: Arrival,
-    /// The latest, which alone may be abandoned.
-    pub(super) delivery: Delivery,
+    pub(super) deliveries: Deliveries,
     pub(super) phase: Phase,
+}
+
+/// By which deliveries an attempt has come, less those that were abandoned.
+///
+/// Not just the latest: a delivery can be overtaken by its own retry, and then be hung up on while the client
+/// holds what the retry was granted. As long as one is left, somebody may have been told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Deliveries {
+    Known(Vec<Delivery>),
+    /// More than are worth remembering. The attempt is never abandoned then; its client, or its session's end,
+    /// will do.
+    Many,
+}
+
+impl Deliveries {
+    const KNOWN_MAX: usize = 8;
+
+    pub(super) fn one(delivery: Delivery) -> Self {
+        Self::Known(vec![delivery])
+    }
+
+    pub(super) fn add(&mut self, delivery: Delivery) {
+        match self {
+            Self::Known(known) if known.contains(&delivery) => {}
+            Self::Known(known) if known.len() < Self::KNOWN_MAX => known.push(delivery),
+            Self::Known(_) => *self = Self::Many,
+            Self::Many => {}
+        }
+    }
+
+    /// Whether it was the last one.
+    pub(super) fn abandon(&mut self, delivery: Delivery) -> bool {
+        match self {
+            Self::Known(known) => {
+                known.retain(|other| *other != delivery);
+                known.is_empty()
+            }
+            Self::Many => false,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

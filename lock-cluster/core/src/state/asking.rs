@@ -10,7 +10,7 @@ use crate::name::{LockName, LockNames};
 use crate::reply::{AcquireAnswer, Refusal, Reply};
 use crate::time::WaitMs;
 
-use super::acquisition::{Acquisition, Leaving, Live, Outcome, Phase};
+use super::acquisition::{Acquisition, Deliveries, Leaving, Live, Outcome, Phase};
 use super::line::Claim;
 use super::session::Session;
 use super::{LockState, Turn};
@@ -33,7 +33,7 @@ impl LockState {
                 return Err(Refusal::NamesDiffer);
             }
             if let Acquisition::Live(live) = known {
-                live.delivery = delivery;
+                live.deliveries.add(delivery);
             }
             return Ok(Reply::Acquire(known.answer()));
         }
@@ -67,7 +67,7 @@ impl LockState {
             Acquisition::Live(Live {
                 names: names.clone(),
                 arrival,
-                delivery,
+                deliveries: Deliveries::one(delivery),
                 phase,
             }),
         );
@@ -95,15 +95,18 @@ impl LockState {
     ) -> Result<Reply, Refusal> {
         let session = self
             .sessions
-            .get(&claim.session_id)
+            .get_mut(&claim.session_id)
             .ok_or(Refusal::SessionExpired)?;
+        let known = session.acquisitions.get_mut(&claim.acquire_id);
+        if let Some(Acquisition::Live(live)) = known
+            && live.deliveries.abandon(delivery)
+        {
+            self.give_up(claim, Leaving::Abandoned, Outcome::Abandoned, turn);
+            return Ok(Reply::Acquire(AcquireAnswer::Abandoned));
+        }
         match session.acquisitions.get(&claim.acquire_id) {
-            Some(Acquisition::Live(live)) if live.delivery == delivery => {
-                self.give_up(claim, Leaving::Abandoned, Outcome::Abandoned, turn);
-                Ok(Reply::Acquire(AcquireAnswer::Abandoned))
-            }
-            // Either it is over anyway, or the client has come back by another delivery and may by now
-            // have been told that it holds: then it is not ours to take away.
+            // Either it is over anyway, or the client has also come by another delivery and may have been told
+            // by that one that it holds: then it is not ours to take away.
             Some(known) => Ok(Reply::Acquire(known.answer())),
             None if session.has_acknowledged(claim.acquire_id) => Err(Refusal::Acknowledged),
             None => Err(self.close_unseen(claim)),

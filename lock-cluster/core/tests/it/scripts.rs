@@ -35,6 +35,7 @@ macro_rules! stories {
 stories! {
     a_broken_lock_goes_to_the_next_and_its_holder_is_reminded,
     a_closed_session_gives_everything_back,
+    a_delivery_that_comes_late_takes_nothing_along,
     a_free_lock_leaves_no_trace,
     a_keep_alive_ordered_before_expire_wins,
     a_break_needs_the_token_that_holds,

@@ -4,7 +4,7 @@
 //! are one thing, the future is dropped at some `.await`. At that moment the command may not have been proposed, be
 //! on its way, stand in line, or have been granted a microsecond ago. One answer fits all: an `Abandon` behind it
 //! in the same queue. It leaves the line, or releases what was granted but never handed over; and because it names
-//! the *delivery*, it does nothing to a client that merely changed connections and has asked again meanwhile.
+//! the *delivery*, it does nothing to a client that merely changed connections and has asked again.
 
 use std::sync::Arc;
 

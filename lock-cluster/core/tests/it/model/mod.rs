@@ -8,6 +8,8 @@
 
 mod look;
 
+use std::collections::BTreeSet;
+
 use lock_core::*;
 
 #[derive(Clone)]
@@ -35,7 +37,7 @@ struct Attempt {
     names: Vec<LockName>,
     asked_at: u64,
     wait: u64,
-    delivery: Delivery,
+    come_by: BTreeSet<Delivery>,
     fate: Fate,
 }
 
@@ -188,7 +190,7 @@ impl Model {
                     if !never_came && sorted(&old.names) != sorted(&names) {
                         return Err(Refusal::NamesDiffer);
                     }
-                    old.delivery = delivery;
+                    old.come_by.insert(delivery);
                     return Ok(Reply::Acquire(old.answer()));
                 }
                 self.check_room_to_remember(session_id, acquire_id)?;
@@ -200,7 +202,7 @@ impl Model {
                     names,
                     asked_at,
                     wait,
-                    delivery,
+                    come_by: BTreeSet::from([delivery]),
                     fate,
                 };
                 let wanted = |name: &LockName| self.line(name).next().is_some();
@@ -237,8 +239,11 @@ impl Model {
                 delivery,
             } => {
                 let done = self.member(session_id)?.done_with(acquire_id);
+                if let Some(it) = self.attempt(session_id, acquire_id) {
+                    it.come_by.remove(&delivery);
+                }
                 match self.attempt(session_id, acquire_id).cloned() {
-                    Some(it) if it.lives() && it.delivery == delivery => {
+                    Some(it) if it.lives() && it.come_by.is_empty() => {
                         let why = (ReleaseReason::Abandoned, WaitEnd::Abandoned);
                         self.stop(&it, AcquireAnswer::Abandoned, why, events);
                         Ok(Reply::Acquire(AcquireAnswer::Abandoned))
@@ -410,14 +415,14 @@ impl Model {
     fn use_up(&mut self, session_id: SessionId, acquire_id: AcquireId) -> Result<Reply, Refusal> {
         self.check_room_to_remember(session_id, acquire_id)?;
         let (names, asked_at, wait) = (vec![], 0, 0);
-        let (delivery, fate) = (Delivery::new(0), Fate::NeverCame);
+        let (come_by, fate) = (BTreeSet::new(), Fate::NeverCame);
         self.attempts.push(Attempt {
             session_id,
             acquire_id,
             names,
             asked_at,
             wait,
-            delivery,
+            come_by,
             fate,
         });
         Err(Refusal::NotHeld)
