@@ -92,8 +92,10 @@ impl<R: ServiceRt> Consensus<R> {
     /// Forms the cluster, if this is the member to do it and it was not done before. Every node may call this at
     /// every start: the lowest id acts, and only while its own log is empty.
     ///
-    /// Should it act although a cluster exists (its disk was lost), nothing is lost with it: what it writes is the
-    /// entry that all logs began with, and the others, whose logs are longer, neither elect nor follow it.
+    /// Should it act although a cluster exists (its disk was lost), what it writes is the entry that all logs began
+    /// with, and the others, whose logs are longer, neither elect nor follow it. That does not make a lost disk
+    /// harmless: a member without its memory votes for anybody, and together with one that lags it can elect a leader
+    /// that lacks what the two others had committed. A member whose disk is gone comes back under a new id.
     pub async fn bootstrap(&self) -> anyhow::Result<()> {
         if self.told.keys().next() != Some(&self.id) || self.raft.is_initialized().await? {
             return Ok(());
