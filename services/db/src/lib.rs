@@ -32,6 +32,8 @@
 //! * **PostgreSQL gets a small pool** (more connections than cores only wait inside the database) and a
 //!   second, smaller one for reads and health, so that writers waiting for rows cannot starve them.
 //! * **Nobody holds a transaction across a remote call or a lock wait.** This crate cannot check that.
+//! * **A commit can be lost on its way back.** An error of a commit is not "nothing was done": ask
+//!   [`is_outcome_unknown`] before [`is_retryable`], and do not tell a client that it may take another way.
 //! * **A dropped transaction rolls back late**, when its connection is next used: call [`Tx::rollback`].
 
 mod db;
@@ -42,7 +44,7 @@ mod sqlite;
 mod tx;
 
 pub use db::{Db, Engine, Migrations};
-pub use errors::{UniqueIndex, is_check_violation, is_retryable, is_unique_violation};
+pub use errors::{UniqueIndex, is_check_violation, is_outcome_unknown, is_retryable, is_unique_violation};
 pub use postgres::per_service_url;
 pub use tx::Tx;
 

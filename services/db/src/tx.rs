@@ -7,6 +7,7 @@ use sqlx::{Postgres, Sqlite, Transaction};
 use tokio::sync::OwnedMutexGuard;
 
 use crate::db::Engine;
+use crate::errors::commit_error;
 
 /// A transaction that may write; see [`crate::Db::begin`]. Queries go through [`crate::with_tx!`].
 ///
@@ -51,16 +52,18 @@ impl Tx {
         }
     }
 
-    /// Makes the writes durable. An error here means *unknown*: the commit may have happened.
+    /// Makes the writes durable. An error that does not say for certain that they were taken back is marked:
+    /// [`crate::is_outcome_unknown`] recognises it, however far it is handed on.
     pub async fn commit(self) -> sqlx::Result<()> {
-        match self.inner {
+        let result = match self.inner {
             Inner::Sqlite { tx, turn } => {
                 let result = tx.commit().await;
                 drop(turn); // after the commit, never before
                 result
             }
             Inner::Postgres { tx } => tx.commit().await,
-        }
+        };
+        result.map_err(commit_error)
     }
 
     /// Takes the writes back, now.

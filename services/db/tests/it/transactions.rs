@@ -1,6 +1,6 @@
 //! Commit, rollback, and what happens to a transaction that is merely dropped.
 
-use service_db::with_tx;
+use service_db::{is_outcome_unknown, is_retryable, with_tx};
 
 use crate::support::{New, add, balance, connect, owners};
 
@@ -44,4 +44,30 @@ testkit::for_each_engine! {
         add(&db, account.id, 1).await.unwrap();
         assert_eq!(balance(&db, account.id).await, 1);
     }
+}
+
+/// The server ends the session while it commits. Whether it had committed by then it does not say.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_whose_connection_breaks_is_an_unknown_outcome() {
+    let Some(database) = testkit::postgres().await else {
+        return;
+    };
+    let db = connect(database.url()).await;
+    const BREAK_AT_COMMIT: &str = "
+        create function break() returns trigger language plpgsql as $$
+            begin perform pg_terminate_backend(pg_backend_pid()); return null; end $$;
+        create constraint trigger break_at_commit after insert on account
+            deferrable initially deferred for each row execute function break();";
+    let setup = sqlx::PgPool::connect(database.url()).await.unwrap();
+    sqlx::raw_sql(BREAK_AT_COMMIT).execute(&setup).await.unwrap();
+
+    let error = New::of("ann", 1).insert(&db).await.unwrap_err();
+    assert!(is_outcome_unknown(&error) && !is_retryable(&error), "{error:?}");
+    // Before the commit the same loss is a certain one.
+    let mut tx = db.begin().await.unwrap();
+    let error = with_tx!(tx, c => {
+        sqlx::query("select pg_terminate_backend(pg_backend_pid())").execute(c).await.map(|_| ())
+    })
+    .unwrap_err();
+    assert!(is_retryable(&error) && !is_outcome_unknown(&error), "{error:?}");
 }
