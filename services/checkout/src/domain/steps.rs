@@ -122,10 +122,7 @@ impl Steps {
             Ok(hold) => Outcome::Done(Done::HoldConfirmed {
                 tickets: hold.tickets,
             }),
-            Err(error) => refused_or(error, |problem| match problem.slug.as_ref() {
-                "hold-expired" => Rejection::HoldExpired,
-                _ => unexpected(problem),
-            }),
+            Err(error) => pivot_refused(error),
         })
     }
 
@@ -250,6 +247,27 @@ fn refused_or(error: CallError, refused: impl FnOnce(&Problem) -> Rejection) -> 
             tracing::debug!(%error, "asking again");
             Outcome::Unknown
         }
+    }
+}
+
+/// At the pivot only inventory's own verdict on the hold turns the saga around: it says that there are no tickets
+/// and never will be. An earlier attempt may have been confirmed without our hearing of it, and a refusal that is
+/// about something else (the call was misrouted, or not understood) says nothing of that. Voiding the payment on
+/// such a word would give tickets away; the step stays to be done instead, in everybody's sight.
+fn pivot_refused(error: CallError) -> Outcome {
+    let verdict = match &error {
+        CallError::Refused { problem, .. } => match problem.slug.as_ref() {
+            "hold-expired" => Some(Rejection::HoldExpired),
+            slug @ ("hold-closed" | "hold-not-found") => Some(Rejection::Refused {
+                slug: slug.to_owned(),
+            }),
+            _ => None,
+        },
+        _ => None,
+    };
+    match verdict {
+        Some(why) => Outcome::Rejected(why),
+        None => never_refused(error),
     }
 }
 

@@ -102,6 +102,28 @@ for_each_engine! {
         shop.world.assert_at_rest();
     }
 
+    async fn a_refusal_of_the_pivot_that_is_no_verdict_on_the_hold_voids_nothing(db: TestDb) {
+        let shop = Shop::open(db, 10).await;
+        for (key, trouble) in [("k-1", Trouble::Misrouted), ("k-2", Trouble::Misread)] {
+            // Confirmed, only we were not told. What comes next says nothing about that.
+            shop.world.next(Call::ConfirmHold, Trouble::LostReply).next(Call::ConfirmHold, trouble);
+            let bought = shop.buy(key, &order("ann", 1)).await;
+            assert_eq!(bought.status, 201, "{trouble:?}: {}", bought.text);
+        }
+        assert_eq!((shop.world.calls(Call::Void), shop.world.sold(), shop.world.captures()), (0, 2, 2));
+        shop.world.assert_at_rest();
+        shop.close().await;
+    }
+
+    async fn a_hold_that_was_closed_before_the_pivot_voids_the_payment(db: TestDb) {
+        let shop = Shop::open(db, 10).await;
+        shop.world.next(Call::ConfirmHold, Trouble::HoldCloses);
+        let refused = shop.buy("k-1", &order("ann", 1)).await;
+        assert_eq!((refused.status, refused.slug().as_str()), (422, "purchase-refused"));
+        assert_eq!(shop.world.payment(&refused.id()), Some(PaymentState::Voided));
+        shop.world.assert_at_rest();
+    }
+
     async fn what_is_not_known_in_time_is_202_and_goes_on_by_itself(db: TestDb) {
         let shop = Shop::open_with(db, 10, 2, |config| {
             config.lock_wait = Duration::ZERO;

@@ -38,8 +38,14 @@ pub(crate) enum Trouble {
     Busy,
     /// Nothing is done: 409 `stale-fencing-token`.
     Stale,
+    /// Nothing is done: somebody who has never heard of such calls answers 404 `not-found`.
+    Misrouted,
+    /// Nothing is done: 400 `invalid-request`.
+    Misread,
     /// The hold runs out before the call arrives.
     HoldExpires,
+    /// The hold is given back before the call arrives.
+    HoldCloses,
     /// The call waits until [`World::go_on`].
     Stuck,
 }
@@ -203,6 +209,12 @@ impl World {
         );
     }
 
+    fn end_hold(&self, id: &str, state: HoldState) {
+        if let Some(hold) = self.book().holds.get_mut(id) {
+            hold.state = state;
+        }
+    }
+
     fn book(&self) -> MutexGuard<'_, Book> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -241,10 +253,14 @@ async fn trouble(State(world): State<World>, request: Request, next: middleware:
         }
         Some(Trouble::Busy) => busy(),
         Some(Trouble::Stale) => problem(409, "stale-fencing-token", json!({})),
+        Some(Trouble::Misrouted) => problem(404, "not-found", json!({})),
+        Some(Trouble::Misread) => problem(400, "invalid-request", json!({})),
         Some(Trouble::HoldExpires) => {
-            if let Some(hold) = world.book().holds.get_mut(&id) {
-                hold.state = HoldState::Expired;
-            }
+            world.end_hold(&id, HoldState::Expired);
+            next.run(request).await
+        }
+        Some(Trouble::HoldCloses) => {
+            world.end_hold(&id, HoldState::Released);
             next.run(request).await
         }
         Some(Trouble::Stuck) => {

@@ -58,6 +58,7 @@ pub(super) async fn confirm_hold(State(world): State<World>, Path(id): Path<Stri
                 .collect();
             Json(json!({ "id": id, "tickets": tickets })).into_response()
         }
+        Some(hold) if hold.state == HoldState::Released => problem(409, "hold-closed", json!({})),
         Some(_) => problem(409, "hold-expired", json!({})),
         None => problem(404, "hold-not-found", json!({})),
     }
