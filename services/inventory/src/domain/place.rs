@@ -1,8 +1,8 @@
 //! Placing a hold: the critical section of the laboratory, and what stands around it.
 //!
 //! The section itself is [`Inventory::section`]: read, compare, fault point, write. It is the same code under
-//! `none` and under every lock. What differs is whether somebody else can be in it at the same time, and one
-//! clause of its write, the [`guard::WriteRule`].
+//! `none` and under every lock. What differs is whether somebody else can be in it at the same time, and what the
+//! [`guard::WriteRule`] asks: one clause of its write, and with a fencing token a read that announces itself.
 //!
 //! Around it stands what a client may expect of a PUT: the same hold again is the same answer. The id is looked
 //! up *before* the lock (a repeat should not queue for it) and once more *before a refusal*: while this request
@@ -26,7 +26,7 @@ use super::error::PlaceHoldError;
 use super::price::{self, Offer};
 use super::stock::{self, Refusal, Taken};
 use super::{AFTER_HOLD, CRITICAL_SECTION, Inventory, again_while_busy, lock_name};
-use crate::store::{self, HoldWrite, NewHold, StoredHold};
+use crate::store::{self, Announced, HoldWrite, NewHold, StoredHold};
 
 /// A request for a hold.
 #[derive(Debug, Clone)]
@@ -162,7 +162,7 @@ impl Inventory {
         context: &CallContext,
     ) -> Result<Section, PlaceHoldError> {
         // Read-then-write, on purpose: this window between the two is what the laboratory is about. It has no
-        // sleep in it and no second look, under no strategy.
+        // sleep in it, under no strategy, and nobody looks a second time whether what was read still holds.
         let mut cart = Vec::with_capacity(order.lines.len());
         for line in &order.lines {
             cart.push(Taken {
@@ -173,11 +173,32 @@ impl Inventory {
             });
         }
 
-        let read_at = Utc::now();
-
+        // A refusal writes nothing, and needs no token: a sold-out crowd is sent home from here.
         if let Some(refusal) = stock::refuse(&cart) {
             return Ok(Section::Refused(refusal));
         }
+
+        // Under a fence, whoever is about to take seats decides on a read that leaves its token on the row.
+        //
+        // Kleppmann ("How to do distributed locking", 2016) has the storage check the token of each write. That is
+        // enough where a write stands for itself. Ours is the end of a read-modify-write: an old holder that wakes
+        // *after* our read and *before* our write finds a row that has not seen our token yet, is let through, and
+        // is then overwritten by us, whose token is newer. Two holds, one seat. So the row hears of us at the read:
+        // whoever is older has written before it, and we see it, or never will.
+        if let Some(token) = entry.rule.fencing_token() {
+            let announced = self
+                .store
+                .read_announced(token, &wish.request.buyer, &mut cart)
+                .await?;
+            if let Announced::Stale(event_id) = announced {
+                return Ok(Section::Stale(event_id));
+            }
+            if let Some(refusal) = stock::refuse(&cart) {
+                return Ok(Section::Refused(refusal));
+            }
+        }
+
+        let read_at = Utc::now();
 
         self.pass_fault_point(entry, &order.lines[0].event_id, context)
             .await?;

@@ -1,14 +1,15 @@
 //! Inventory's SQL: what the domain asks of the database, in words of the domain.
 //!
 //! Every statement is written once and runs on SQLite and PostgreSQL. Reads go through the read pool, outside
-//! any transaction; writes are one short transaction each. Nothing here decides: a write reports what it found
+//! any transaction, but for the one that writes its fencing token down ([`section`]); writes are one short
+//! transaction each. Nothing here decides: a write reports what it found
 //! ([`HoldWrite`], [`Confirmation`], …), and the domain knows what that means.
 //!
 //! | file | what |
 //! |---|---|
 //! | [`event`] | events and their counted stock |
 //! | [`hold`] | finding a hold, with its lines and tickets |
-//! | [`section`] | the read and the write of the critical section |
+//! | [`section`] | the reads and the write of the critical section |
 //! | [`finish`] | confirm, release, expire |
 //! | [`audit`] | the whole book of one event |
 
@@ -26,7 +27,7 @@ use sqlx::migrate::Migrator;
 
 pub(crate) use finish::{Confirmation, DueGroup, GiveBack, Release};
 pub(crate) use hold::StoredHold;
-pub(crate) use section::{HoldWrite, NewHold};
+pub(crate) use section::{Announced, HoldWrite, NewHold};
 
 static SQLITE: Migrator = sqlx::migrate!("../../migrations/inventory/sqlite");
 static POSTGRES: Migrator = sqlx::migrate!("../../migrations/inventory/postgres");

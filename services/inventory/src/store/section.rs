@@ -2,6 +2,8 @@
 //!
 //! The four [`WriteRule`]s differ in one `where` clause (and `atomic` in computing from the row instead of from
 //! what was read). Everything else, the hold, its lines, the order of the statements, is the same for all.
+//!
+//! Under a fence there is a second read, [`Store::read_announced`], which writes its token down where it reads.
 
 use chrono::{DateTime, Utc};
 use guard::WriteRule;
@@ -21,6 +23,15 @@ pub(crate) struct NewHold<'a> {
     pub(crate) strategy: Strategy,
     pub(crate) created_at: DateTime<Utc>,
     pub(crate) expires_at: DateTime<Utc>,
+}
+
+/// What became of a read that announces itself.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Announced {
+    /// The token stands on every row, and the cart holds what they said.
+    Read,
+    /// The row of this event has seen a newer token, and nothing was left anywhere.
+    Stale(EventId),
 }
 
 /// What became of the section's write. Everything but `Written` has been rolled back.
@@ -75,6 +86,29 @@ impl Store {
         })
     }
 
+    /// The read on which a fenced section decides: it leaves its token on the row of every event of the cart, and
+    /// what the rows say then replaces what the cart said. From here on each row refuses whoever is older.
+    ///
+    /// It moves no version: nothing that anybody compares has changed.
+    pub(crate) async fn read_announced(
+        &self,
+        token: i64,
+        buyer: &Buyer,
+        cart: &mut [Taken<'_>],
+    ) -> sqlx::Result<Announced> {
+        let mut tx = self.db.begin().await?;
+        match announce(&mut tx, token, buyer, cart).await {
+            Ok(Announced::Read) => {
+                tx.commit().await?;
+                Ok(Announced::Read)
+            }
+            not_read => {
+                tx.rollback().await?;
+                not_read
+            }
+        }
+    }
+
     /// The section's write: the stock of every event and the hold, in one transaction.
     ///
     /// `taken` is in the order of the event ids, for all carts alike, so that the row locks it takes cannot
@@ -113,6 +147,37 @@ impl Store {
         })?;
         tx.commit().await
     }
+}
+
+async fn announce(tx: &mut Tx, token: i64, buyer: &Buyer, cart: &mut [Taken<'_>]) -> sqlx::Result<Announced> {
+    for line in cart {
+        let row: Option<(i64, i64)> = with_tx!(tx, c => {
+            sqlx::query_as(
+                "update event set fencing_token = $2
+                  where event_id = $1 and fencing_token <= $2
+                 returning available, version",
+            )
+            .bind(line.event_id.as_str())
+            .bind(token)
+            .fetch_optional(c)
+            .await
+        })?;
+        let Some((available, version)) = row else {
+            return Ok(Announced::Stale(line.event_id.clone()));
+        };
+        // A statement of its own: PostgreSQL shows the update above the newest row, however long it waited for
+        // it, but would count the holds as they were when the waiting began.
+        let held_or_owned = match line.max_per_buyer {
+            Some(_) => held_or_owned(tx, line.event_id, buyer).await?,
+            None => 0,
+        };
+        line.stock = Stock {
+            available,
+            version,
+            held_or_owned,
+        };
+    }
+    Ok(Announced::Read)
 }
 
 async fn write(

@@ -7,8 +7,8 @@ use testkit::TestDb;
 use ticketing_types::inventory::CreateEvent;
 use ticketing_types::{Buyer, Cart, EventId, HoldId, Money, Strategy};
 
-use super::{GiveBack, HoldWrite, NewHold, Release, Store, now};
-use crate::domain::stock::Taken;
+use super::{Announced, GiveBack, HoldWrite, NewHold, Release, Store, now};
+use crate::domain::stock::{Stock, Taken};
 
 struct Fixture {
     store: Store,
@@ -42,6 +42,29 @@ impl Fixture {
         }
     }
 
+    /// The section's deciding read under this token; the event, if its row has seen a newer one.
+    async fn try_read_announced(&self, token: i64) -> Result<Stock, EventId> {
+        let stock = Stock {
+            available: i64::MIN,
+            version: i64::MIN,
+            held_or_owned: i64::MIN,
+        };
+        let mut cart = [self.taken(stock)];
+        let announced = self
+            .store
+            .read_announced(token, &self.buyer, &mut cart)
+            .await
+            .expect("a read");
+        match announced {
+            Announced::Read => Ok(cart[0].stock),
+            Announced::Stale(event_id) => Err(event_id),
+        }
+    }
+
+    async fn read_announced(&self, token: i64) -> Stock {
+        self.try_read_announced(token).await.expect("no newer token")
+    }
+
     async fn place(&self, id: &str, rule: WriteRule) -> HoldWrite {
         let stock = self
             .store
@@ -51,12 +74,7 @@ impl Fixture {
         self.place_having_read(id, rule, stock).await
     }
 
-    async fn place_having_read(
-        &self,
-        id: &str,
-        rule: WriteRule,
-        stock: crate::domain::stock::Stock,
-    ) -> HoldWrite {
+    async fn place_having_read(&self, id: &str, rule: WriteRule, stock: Stock) -> HoldWrite {
         let id = HoldId::parse(id).expect("an id");
         let created_at = now();
         let hold = NewHold {
@@ -69,16 +87,19 @@ impl Fixture {
             created_at,
             expires_at: created_at + Duration::from_secs(60),
         };
-        let taken = Taken {
+        self.store
+            .write_hold(rule, &hold, &[self.taken(stock)])
+            .await
+            .expect("a write")
+    }
+
+    fn taken(&self, stock: Stock) -> Taken<'_> {
+        Taken {
             event_id: &self.event,
             quantity: 1,
             max_per_buyer: None,
             stock,
-        };
-        self.store
-            .write_hold(rule, &hold, &[taken])
-            .await
-            .expect("a write")
+        }
     }
 }
 
@@ -133,6 +154,41 @@ testkit::for_each_engine! {
         assert_eq!(fixture.place_having_read("h4", WriteRule::Conditional, read).await, HoldWrite::Written);
         let event = fixture.store.event(&fixture.event).await.expect("a look").expect("an event");
         assert_eq!((event.available, event.held), (3, 3));
+        fixture.store.close().await;
+    }
+
+    async fn once_a_newer_token_has_read_an_older_one_can_no_longer_write(db: TestDb) {
+        let fixture = Fixture::new(&db, 2).await;
+        let (old, new) = (WriteRule::Fenced(5), WriteRule::Fenced(6));
+        let owed = HoldId::parse("owed").expect("an id");
+        assert_eq!(fixture.place("owed", old).await, HoldWrite::Written);
+        fixture.store.release(&owed, Strategy::Raft, now()).await.expect("a release");
+
+        let read_by_old = fixture.read_announced(5).await;
+        let read_by_new = fixture.read_announced(6).await;
+        assert_eq!((read_by_old.available, read_by_new.available), (1, 1));
+        // Token 5 wakes between the read and the write of token 6: neither may it take nor give back.
+        let stale = HoldWrite::Stale(fixture.event.clone());
+        assert_eq!(fixture.place_having_read("old", old, read_by_old).await, stale);
+        let given = fixture.store.give_back(old, std::slice::from_ref(&owed), now()).await.expect("an answer");
+        assert_eq!(given, GiveBack::Stale(fixture.event.clone()));
+        assert_eq!(fixture.place_having_read("new", new, read_by_new).await, HoldWrite::Written);
+        // And it cannot begin once more either.
+        assert_eq!(fixture.try_read_announced(5).await.map(|_| ()), Err(fixture.event.clone()));
+
+        assert_eq!(fixture.store.give_back(new, &[owed], now()).await.expect("an answer"), GiveBack::Done(1));
+        let records = fixture.store.records(&fixture.event).await.expect("a look").expect("records");
+        assert_eq!((records.event.available, records.event.held), (1, 1));
+        assert_eq!(records.accepted_tokens, [5, 6, 6], "a read is no write");
+        fixture.store.close().await;
+    }
+
+    async fn an_announced_read_moves_no_version(db: TestDb) {
+        let fixture = Fixture::new(&db, 5).await;
+        let before = fixture.store.read_stock(&fixture.event, &fixture.buyer).await.expect("stock");
+        assert_eq!(fixture.read_announced(9).await, before);
+        // Whoever compares versions is not disturbed by it.
+        assert_eq!(fixture.place_having_read("h", WriteRule::CompareVersion, before).await, HoldWrite::Written);
         fixture.store.close().await;
     }
 }

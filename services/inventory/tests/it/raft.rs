@@ -163,6 +163,39 @@ testkit::for_each_engine! {
         cluster.stop().await;
     }
 
+    async fn a_holder_that_wakes_between_the_read_and_the_write_of_the_next_one_is_refused(db: TestDb) {
+        let mut cluster = Cluster::start(3).await;
+        let shop = cluster.shop_with(&db, SESSION_TTL_SHORT).await;
+        shop.event("e", 1).await;
+        let hold = async |at: usize, buyer: &str, fault: &str| {
+            let headers = [("lock-strategy", "raft"), ("fault", fault)];
+            let path = format!("/v1/holds/{buyer}");
+            shop.send(at, Method::PUT, &path, &headers, Some(&cart(buyer, &[("e", 1)]))).await
+        };
+        // Ann reads 1 and is stopped for longer than her session lives.
+        let ann = hold(0, "ann", "inventory.critical-section=pause=5s");
+        // Bob gets her lock, reads 1, and is only slow: his session lives. Ann writes before he does.
+        let bob = async {
+            eventually(SOON, "ann is inside", async || (shop.fired(0).await == 1).then_some(())).await;
+            hold(1, "bob", "inventory.critical-section=delay=6s").await
+        };
+        let between = async {
+            let ann = ann.await;
+            (ann, shop.fired(1).await, shop.records("e").await)
+        };
+        let ((ann, fired, then), bob) = join(between, bob).await;
+        assert_eq!(fired, 1, "bob had read");
+        assert!(then["holds"].as_array().is_none_or(|holds| holds.iter().all(|hold| hold["id"] != "bob")), "{then}");
+        ann.is_problem(409, "stale-fencing-token");
+        bob.is(201);
+        let stock = shop.stock("e").await;
+        stock.adds_up();
+        assert_eq!((stock.available, stock.held), (0, 1));
+        assert_eq!(shop.records("e").await["stale_tokens_rejected"], 1);
+        shop.close().await;
+        cluster.stop().await;
+    }
+
     async fn carts_over_the_same_events_in_another_order_all_get_their_tickets(db: TestDb) {
         let mut cluster = Cluster::start(3).await;
         let shop = cluster.shop(&db).await;
