@@ -148,14 +148,6 @@ impl Disk {
             });
     }
 
-    /// The machine is replaced by one with an empty disk.
-    pub fn wipe(&self) {
-        let mut inner = self.inner();
-        inner.dirty.clear();
-        inner.durable = Contents::default();
-        inner.snapshot = None;
-    }
-
     /// Makes every flush slow, or no longer.
     pub fn set_ailing(&self, ailing: bool) {
         self.inner().ailing = ailing;

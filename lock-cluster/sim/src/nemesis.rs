@@ -22,6 +22,8 @@ const PAUSE_MS: std::ops::Range<u64> = 50..1_200;
 enum Fault {
     /// A node dies and loses what it had not flushed.
     Crash,
+    /// All nodes die at once: only what is on a majority of the disks is left.
+    PowerCut,
     /// A leader with a slow disk dies in the middle of a flush.
     CrashInFlush,
     /// A node stops, and goes on later as if nothing had happened.
@@ -48,8 +50,9 @@ enum Fault {
     Break,
 }
 
-const ALL: [Fault; 13] = [
+const ALL: [Fault; 14] = [
     Fault::Crash,
+    Fault::PowerCut,
     Fault::CrashInFlush,
     Fault::Pause,
     Fault::Isolate,
@@ -120,6 +123,15 @@ async fn strike(world: &mut World, fault: Fault, rng: &mut SmallRng) {
     world.trace.tell(format!("fault: {fault:?} at n{node}"));
     match fault {
         Fault::Crash => world.crash(node).await,
+        Fault::PowerCut => {
+            for id in 1..=world.nodes() {
+                world.crash(id).await;
+            }
+            SimRt::sleep(Duration::from_millis(rng.random_range(50..1_000))).await;
+            for id in 1..=world.nodes() {
+                world.start(id).await;
+            }
+        }
         Fault::CrashInFlush => {
             world.disk(node).set_ailing(true);
             SimRt::sleep(Duration::from_millis(rng.random_range(50..700))).await;

@@ -8,6 +8,7 @@ use lock_core::{AcquireId, Refusal, Reply, SessionId, TtlMs};
 use lock_node::ServiceRt;
 use openraft::AsyncRuntime;
 use openraft_rt::Select2;
+use rand::RngExt;
 use tokio::sync::Notify;
 
 use super::Inner as Client;
@@ -19,6 +20,8 @@ pub(super) struct Session {
     pub(super) id: SessionId,
     ttl: Duration,
     client: Arc<Client>,
+    /// Whether it lets the cluster forget what it will not ask about again. Some never do, and ask about anything.
+    acknowledges: bool,
     inner: Mutex<Inner>,
     over: Notify,
 }
@@ -29,6 +32,8 @@ struct Inner {
     true_deadline: u64,
     distrusted: bool,
     last_id: u64,
+    /// What came to an end, and how it was asked for.
+    past: Vec<(Attempt, Request)>,
     under_way: BTreeSet<u64>,
     broken: BTreeSet<AcquireId>,
 }
@@ -39,12 +44,14 @@ impl Session {
         Arc::new(Self {
             id,
             ttl,
+            acknowledges: client.chance(50),
             client,
             inner: Mutex::new(Inner {
                 deadline: sent + ttl,
                 true_deadline: true_moment(sent + ttl),
                 distrusted: false,
                 last_id: 0,
+                past: Vec::new(),
                 under_way: BTreeSet::new(),
                 broken: BTreeSet::new(),
             }),
@@ -87,8 +94,17 @@ impl Session {
         }
     }
 
-    pub(super) fn finish(&self, attempt: Attempt) {
-        self.inner().under_way.remove(&attempt.id.get());
+    pub(super) fn finish(&self, attempt: Attempt, acquire: Request) {
+        let mut inner = self.inner();
+        inner.under_way.remove(&attempt.id.get());
+        inner.past.push((attempt, acquire));
+    }
+
+    /// One of those that came to an end.
+    pub(super) fn some_past(&self) -> Option<(Attempt, Request)> {
+        let inner = self.inner();
+        let past = inner.past.len();
+        (past > 0).then(|| inner.past[self.client.rng().random_range(0..past)].clone())
     }
 
     pub(super) fn is_broken(&self, attempt: Attempt) -> bool {
@@ -120,7 +136,7 @@ impl Session {
             if let Select2::First(()) = SimRt::select2(self.is_over(), pause).await {
                 return;
             }
-            let acknowledged = self.client.chance(50).then(|| self.done_up_to()).flatten();
+            let acknowledged = self.acknowledges.then(|| self.done_up_to()).flatten();
             let request = Request::KeepAlive(self.id, acknowledged);
             let answer = self
                 .client

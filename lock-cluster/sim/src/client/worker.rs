@@ -33,9 +33,15 @@ pub(super) async fn work(client: Arc<Client>, session: Arc<Session>) {
             session: &session,
             attempt: session.begin(),
         };
-        worker.attempt().await;
-        session.finish(worker.attempt);
+        let acquire = worker.attempt().await;
+        session.finish(worker.attempt, acquire);
         SimRt::sleep(client.millis(0..150)).await;
+        if client.chance(30)
+            && let Some((attempt, acquire)) = session.some_past()
+        {
+            let worker = Worker { attempt, ..worker };
+            worker.ask(&acquire, TRY).await;
+        }
     }
 }
 
@@ -46,7 +52,8 @@ struct Worker<'a> {
 }
 
 impl Worker<'_> {
-    async fn attempt(&self) {
+    /// From asking to release. Returns what was asked.
+    async fn attempt(&self) -> Request {
         let (names, wait) = (self.some_names(), self.some_wait());
         self.note(What::Asked(self.attempt, names.clone()));
         let acquire = Request::Acquire(self.session.id, self.attempt.id, names, wait);
@@ -69,12 +76,13 @@ impl Worker<'_> {
             // Nobody told. It may hold by now, or stand in line, or come to: all of that must end.
             None => self.release(&acquire).await,
         }
+        acquire
     }
 
     async fn hold(&self, acquire: &Request) {
         let long = self.client.chance(10);
         let time = self.client.millis(if long { 500..3_000 } else { 1..250 });
-        if self.client.chance(0) {
+        if self.client.chance(25) {
             // "Do I hold it?" The answer must be the same, and asking must not harm.
             let _ = SimRt::timeout(time, self.ask(acquire, TRY)).await;
         }
