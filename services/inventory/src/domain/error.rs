@@ -7,7 +7,7 @@ use ticketing_types::inventory::ShortLine;
 
 /// Errors that may be a database that is only busy.
 pub(crate) trait Busy {
-    /// Whether the same work may succeed when it is done again right away.
+    /// Whether nothing was done, and the same work may succeed when it is done again right away.
     fn is_busy(&self) -> bool;
 }
 
@@ -17,7 +17,8 @@ impl Busy for sqlx::Error {
     }
 }
 
-/// Why there is no hold. In every case nothing is held.
+/// Why there is no hold. In every case nothing is held, unless the database lost the answer to its commit
+/// ([`service_db::is_outcome_unknown`]).
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PlaceHoldError {
     #[error("there is no event {0}")]

@@ -69,8 +69,8 @@ const AFTER_CONFIRM: &str = "inventory.after-confirm";
 /// before the client is told to come back.
 const BUSY_TRIES: u32 = 5;
 
-/// Runs `work` again while the database is only busy. Safe because all of our work may be repeated: what the
-/// first try has done, the second finds.
+/// Runs `work` again while the database is only busy. A try that may have been committed ends it: what a further
+/// one says ("sold out", "busy") could be about a moment before that commit, and would sound like certainty.
 async fn again_while_busy<T, E, W>(mut work: impl FnMut() -> W) -> Result<T, E>
 where
     E: error::Busy,

@@ -84,9 +84,14 @@ pub(super) fn event_not_found(id: &EventId) -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "event-not-found").detail(format!("there is no event {id}"))
 }
 
-/// Contention is 503 with `Retry-After` (I9); anything else is a fault of ours.
+/// Contention is 503 with `Retry-After` (I9), and so is a commit of which nobody knows whether it happened; they
+/// have different names, since only the first means that nothing was done. Anything else is a fault of ours.
 pub(super) fn database(error: sqlx::Error) -> Problem {
-    if service_db::is_retryable(&error) {
+    if service_db::is_outcome_unknown(&error) {
+        tracing::warn!(%error, "the database may have done it");
+        Problem::busy("outcome-unknown", RETRY_AFTER)
+            .detail("it may have been done or not; the same request again will tell")
+    } else if service_db::is_retryable(&error) {
         tracing::warn!(%error, "the database is busy");
         Problem::busy("busy", RETRY_AFTER).detail("the database is busy")
     } else {

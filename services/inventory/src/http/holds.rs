@@ -33,7 +33,8 @@ pub(super) struct HoldPath {
                                       what became of this id; `stale-fencing-token`: nothing was held"),
         (status = 422, description = "`limit-reached`, `unknown-event`, `mixed-currencies`"),
         (status = 503, description = "`lock-wait-timeout`, `lock-unavailable`, `strategy-unavailable`, `contended`, \
-                                      `busy`: nothing was held, come back after `Retry-After`"),
+                                      `busy`: nothing was held, come back after `Retry-After`; \
+                                      `outcome-unknown`: it may be held, send the same request again"),
     )
 )]
 pub(super) async fn place(
@@ -67,6 +68,7 @@ pub(super) async fn place(
         (status = 200, body = ConfirmedHold, description = "The tickets; again: the same ones"),
         (status = 404, description = "`hold-not-found`"),
         (status = 409, description = "`hold-expired`, `hold-closed`: there are no tickets"),
+        (status = 503, description = "`busy`: nothing was done; `outcome-unknown`: there may be tickets, send it again"),
     )
 )]
 pub(super) async fn confirm(
@@ -87,6 +89,7 @@ pub(super) async fn confirm(
     responses(
         (status = 204, description = "Given back, now or before"),
         (status = 409, description = "`hold-confirmed`: it has become tickets"),
+        (status = 503, description = "`busy`: nothing was done; `outcome-unknown`: it may be given back, send it again"),
     )
 )]
 pub(super) async fn release(

@@ -192,3 +192,48 @@ testkit::for_each_engine! {
         shop.close().await;
     }
 }
+
+/// Makes the server end a session that commits a change of a hold: whether it had committed by then, the service
+/// cannot know.
+async fn break_commits(db: &TestDb, broken: bool) {
+    let connection = sqlx::PgPool::connect(db.url()).await.expect("a connection");
+    let statement = if broken {
+        "create or replace function break() returns trigger language plpgsql as $$
+             begin perform pg_terminate_backend(pg_backend_pid()); return null; end $$;
+         create constraint trigger break_at_commit after insert or update on hold
+             deferrable initially deferred for each row execute function break();"
+    } else {
+        "drop trigger break_at_commit on hold;"
+    };
+    sqlx::raw_sql(statement)
+        .execute(&connection)
+        .await
+        .expect("a trigger");
+    connection.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_without_an_answer_is_an_unknown_outcome_and_the_same_request_again_tells() {
+    let Some(db) = testkit::postgres().await else {
+        return;
+    };
+    let shop = Shop::open(&db, 1).await;
+    shop.event("e", 5).await;
+    let wish = cart("ann", &[("e", 1)]);
+
+    break_commits(&db, true).await;
+    let placed = shop.place(0, "h", &wish, Strategy::Atomic).await;
+    placed.is_problem(503, "outcome-unknown");
+    assert!(placed.retry_after);
+    shop.release(0, "other").await.is_problem(503, "outcome-unknown");
+    break_commits(&db, false).await;
+    shop.place(0, "h", &wish, Strategy::Atomic).await.is(201);
+    shop.release(0, "other").await.is(204);
+
+    break_commits(&db, true).await;
+    shop.confirm(0, "h").await.is_problem(503, "outcome-unknown");
+    break_commits(&db, false).await;
+    shop.confirm(0, "h").await.is(200);
+    shop.stock("e").await.adds_up();
+    shop.close().await;
+}
