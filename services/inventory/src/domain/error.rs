@@ -86,6 +86,8 @@ impl Busy for ConfirmError {
 pub(crate) enum ReleaseError {
     #[error("the hold has become tickets")]
     Confirmed,
+    #[error("the hold is still placed")]
+    StillPlaced,
     #[error(transparent)]
     Database(#[from] sqlx::Error),
 }

@@ -99,7 +99,12 @@ impl Inventory {
             }
             Release::NotPlaced => match self.store.find_hold(id).await?.map(|hold| hold.status) {
                 Some(HoldStatus::Confirmed) => Err(ReleaseError::Confirmed),
-                _ => Ok(()),
+                Some(
+                    HoldStatus::Releasing | HoldStatus::Released | HoldStatus::Expired | HoldStatus::Closed,
+                ) => Ok(()),
+                // The store has just seen otherwise, and no hold becomes placed again. Still, whatever happens, a
+                // hold that stands is not called given back.
+                Some(HoldStatus::Placed) | None => Err(ReleaseError::StillPlaced),
             },
         }
     }

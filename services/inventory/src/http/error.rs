@@ -74,6 +74,7 @@ impl From<ReleaseError> for Problem {
     fn from(error: ReleaseError) -> Self {
         match error {
             ReleaseError::Confirmed => conflict("hold-confirmed").detail(error.to_string()),
+            ReleaseError::StillPlaced => Self::busy("busy", RETRY_AFTER).detail(error.to_string()),
             ReleaseError::Database(error) => database(error),
         }
     }

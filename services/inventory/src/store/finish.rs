@@ -97,45 +97,25 @@ impl Store {
         now: DateTime<Utc>,
     ) -> sqlx::Result<Release> {
         let mut tx = self.db.begin().await?;
-        let owed: Option<(String,)> = with_tx!(tx, c => {
-            sqlx::query_as(
-                "update hold set status = 'releasing', ended_at = $2
-                  where hold_id = $1 and status = 'placed'
-                 returning strategy",
-            )
-            .bind(id.as_str())
-            .bind(now)
-            .fetch_optional(c)
-            .await
-        })?;
-        if let Some((strategy,)) = owed {
-            let events = contents(&mut tx, id).await?.into_keys().collect();
-            tx.commit().await?;
-            return Ok(Release::Owed(DueGroup {
-                strategy: stored(&strategy)?,
-                events,
-                holds: vec![id.clone()],
-            }));
+        let mut released = owe(&mut tx, id, now).await?.map(Release::Owed);
+        if released.is_none() && close(&mut tx, id, strategy, now).await? {
+            released = Some(Release::Closed);
         }
-        let closed = with_tx!(tx, c => {
-            sqlx::query(
-                "insert into hold (hold_id, status, strategy, created_at, expires_at, ended_at)
-                 values ($1, 'closed', $2, $3, $3, $3)
-                 on conflict (hold_id) do nothing",
-            )
-            .bind(id.as_str())
-            .bind(strategy.name())
-            .bind(now)
-            .execute(c)
-            .await
-            .map(|done| done.rows_affected())
-        })?;
-        tx.commit().await?;
-        Ok(if closed == 1 {
-            Release::Closed
-        } else {
-            Release::NotPlaced
-        })
+        if released.is_none() {
+            // The id exists. It may be a hold that our update did not see and our insert has waited for: its PUT
+            // has committed only now (PostgreSQL shows each statement what was committed when it began).
+            released = owe(&mut tx, id, now).await?.map(Release::Owed);
+        }
+        match released {
+            Some(released) => {
+                tx.commit().await?;
+                Ok(released)
+            }
+            None => {
+                tx.rollback().await?;
+                Ok(Release::NotPlaced)
+            }
+        }
     }
 
     /// Gives the stock of `holds` back, those that are owed and those whose time is over; the others are left
@@ -266,6 +246,47 @@ async fn give_back(
         }
     }
     Ok(GiveBack::Done(ended))
+}
+
+/// Makes the stock of a hold owed; `None` if it is not placed.
+async fn owe(tx: &mut Tx, id: &HoldId, now: DateTime<Utc>) -> sqlx::Result<Option<DueGroup>> {
+    let owed: Option<(String,)> = with_tx!(tx, c => {
+        sqlx::query_as(
+            "update hold set status = 'releasing', ended_at = $2
+              where hold_id = $1 and status = 'placed'
+             returning strategy",
+        )
+        .bind(id.as_str())
+        .bind(now)
+        .fetch_optional(c)
+        .await
+    })?;
+    let Some((strategy,)) = owed else {
+        return Ok(None);
+    };
+    Ok(Some(DueGroup {
+        strategy: stored(&strategy)?,
+        events: contents(tx, id).await?.into_keys().collect(),
+        holds: vec![id.clone()],
+    }))
+}
+
+/// Uses an id up that was never seen; `false` if it was.
+async fn close(tx: &mut Tx, id: &HoldId, strategy: Strategy, now: DateTime<Utc>) -> sqlx::Result<bool> {
+    let closed = with_tx!(tx, c => {
+        sqlx::query(
+            "insert into hold (hold_id, status, strategy, created_at, expires_at, ended_at)
+             values ($1, 'closed', $2, $3, $3, $3)
+             on conflict (hold_id) do nothing",
+        )
+        .bind(id.as_str())
+        .bind(strategy.name())
+        .bind(now)
+        .execute(c)
+        .await
+        .map(|done| done.rows_affected())
+    })?;
+    Ok(closed == 1)
 }
 
 /// The one update by which a hold stops being counted; `false` if somebody else was there first.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use guard::WriteRule;
+use service_db::{with_reader, with_tx};
 use testkit::TestDb;
 use ticketing_types::inventory::CreateEvent;
 use ticketing_types::{Buyer, Cart, EventId, HoldId, Money, Strategy};
@@ -83,7 +84,12 @@ impl Fixture {
             items: &self.items,
             ttl_ms: None,
             amount: self.price,
-            strategy: Strategy::Raft,
+            strategy: match rule {
+                WriteRule::Plain => Strategy::None,
+                WriteRule::Fenced(_) => Strategy::Raft,
+                WriteRule::CompareVersion => Strategy::Optimistic,
+                WriteRule::Conditional => Strategy::Atomic,
+            },
             created_at,
             expires_at: created_at + Duration::from_secs(60),
         };
@@ -189,6 +195,50 @@ testkit::for_each_engine! {
         assert_eq!(fixture.read_announced(9).await, before);
         // Whoever compares versions is not disturbed by it.
         assert_eq!(fixture.place_having_read("h", WriteRule::CompareVersion, before).await, HoldWrite::Written);
+        fixture.store.close().await;
+    }
+
+    async fn a_release_that_waited_for_its_hold_to_be_placed_releases_it(db: TestDb) {
+        let fixture = Fixture::new(&db, 5).await;
+        let id = HoldId::parse("h").expect("an id");
+        // The PUT has written the hold and not yet committed; the DELETE runs into it.
+        let mut tx = fixture.store.db.begin().await.expect("a transaction");
+        let created_at = now();
+        with_tx!(tx, c => {
+            sqlx::query(
+                "insert into hold (hold_id, status, buyer, amount_minor, currency, strategy, created_at, expires_at)
+                 values ('h', 'placed', 'ann', 1, 'EUR', 'atomic', $1, $2)",
+            )
+            .bind(created_at)
+            .bind(created_at + Duration::from_secs(60))
+            .execute(c)
+            .await
+            .map(|_| ())
+        })
+        .expect("a hold");
+        let releasing = tokio::spawn({
+            let (store, id) = (fixture.store.clone(), id.clone());
+            async move { store.release(&id, Strategy::Atomic, now()).await }
+        });
+        if db.url().starts_with("postgres") {
+            // (On SQLite it waits for its turn, before it has looked at anything.)
+            testkit::eventually(Duration::from_secs(4), "the release waits for the row", async || {
+                let (waiting,): (i64,) = with_reader!(fixture.store.db, c => {
+                    sqlx::query_as(
+                        "select count(*) from pg_stat_activity
+                          where datname = current_database() and wait_event_type = 'Lock'",
+                    )
+                    .fetch_one(c)
+                    .await
+                })
+                .expect("a look");
+                (waiting == 1).then_some(())
+            })
+            .await;
+        }
+        tx.commit().await.expect("a commit");
+        let released = releasing.await.expect("no panic").expect("an answer");
+        assert!(matches!(released, Release::Owed(_)), "{released:?}");
         fixture.store.close().await;
     }
 }
