@@ -9,6 +9,9 @@
 //!                 └─► voided
 //! ```
 //!
+//! One more arrow is drawn only by races without a guard, `voiding ──► capturing`: the processor refused the void,
+//! because the money was taken meanwhile, and what became of that is asked about again.
+//!
 //! The in-between statuses are written *before* the processor is asked. They mean "the outcome is unknown", and
 //! whoever finds one (the caller's retry, or the settling worker) asks again.
 

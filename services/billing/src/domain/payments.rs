@@ -19,7 +19,8 @@ use super::processor::{Asking, Processor};
 use super::section::Section;
 use crate::store::Store;
 
-/// How long a request without a lock waits for another one's claim, before its caller is told to come back.
+/// How long a request goes on looking at what others are doing to its payment, before its caller is told to come
+/// back.
 const CLAIM_WAIT: Duration = Duration::from_secs(4);
 
 /// How a request wants to be handled.
@@ -81,7 +82,7 @@ impl Payments {
         operation: &Operation,
     ) -> Result<Settled, PaymentError> {
         let names = [format!("payment/{id}")];
-        let mut attempts = Attempts::within(CLAIM_WAIT.min(how.lock_wait));
+        let mut attempts = None;
         let mut timings = SectionTimings::default();
         loop {
             let entry = self.guards.enter(how.strategy, &names, how.lock_wait).await?;
@@ -101,8 +102,14 @@ impl Payments {
             let (result, inside) = self.detached(work).await;
             timings.section_ms += inside.as_secs_f64() * 1000.0;
             match result {
-                // Only without a lock: somebody else was faster. Look again, a little later.
-                Err(PaymentError::InProgress) if attempts.again().await => {}
+                // Somebody else was faster: one of many without a lock, or a holder that has lost it. Look again, a
+                // little later. The patience begins here: waiting for the lock is another one.
+                Err(PaymentError::InProgress) => {
+                    let patience = || Attempts::within(CLAIM_WAIT.min(how.lock_wait));
+                    if !attempts.get_or_insert_with(patience).again().await {
+                        return Err(PaymentError::InProgress);
+                    }
+                }
                 Err(error) => return Err(error),
                 Ok((payment, now)) => {
                     return Ok(Settled {

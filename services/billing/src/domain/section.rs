@@ -11,9 +11,13 @@
 //! | rule | first row | later writes | another one's in-between row |
 //! |---|---|---|---|
 //! | `Plain` | inserted | as decided | gone on with |
-//! | `Fenced` | inserted, one per payment | `… and fencing_token <= $token` | gone on with: its owner has lost the lock |
+//! | `Fenced` | inserted, one per payment | `… and fencing_token <= $token and status = $read` | gone on with: its owner has lost the lock |
 //! | `CompareVersion` | inserted, one per payment | `… and version = $read` | left alone while it is claimed |
 //! | `Conditional` | inserted, one per payment: the insert is the claim | `… and status = $read` | left alone while it is claimed |
+//!
+//! A fence needs both of its conditions. The token refuses an older holder once a newer one has *written*; until
+//! then an older one, which does not know yet that its lock is lost, can still write between the newer one's look
+//! and its write. The newer one decided on a row that is no more: it looks again, under a new token.
 //!
 //! The in-between row is written before the gateway is called and completed after. No connection and no
 //! transaction is held over the call.
@@ -209,20 +213,35 @@ impl Section {
                 self.write(row, &Change::to(Status::Voided), Self::record).await?,
                 true,
             )),
-            // Only a race without a guard gets here: somebody captured after our look. Their record stands; if it
-            // is not there yet, the row goes back to where it was.
             Voiding::Captured => {
-                let back = Condition {
-                    status: Some(Status::Voiding),
-                    ..Condition::default()
-                };
-                self.payments
-                    .store
-                    .advance(&row.attempt_id, &Change::to(Status::Authorized), back)
-                    .await?;
+                self.doubt_the_void(row).await?;
                 Err(PaymentError::Captured)
             }
         }
+    }
+
+    /// Our row says "voiding" and the money is taken. Only a race without a guard gets here: somebody captured after
+    /// our look. Their record stands; but if it is not there yet it may never come, and a row that rests would hide
+    /// the money for good. So the row becomes a capture in doubt, about which the settling worker asks again.
+    async fn doubt_the_void(&self, row: &Payment) -> Result<(), PaymentError> {
+        let rows = self.payments.store.look(&self.id).await?;
+        let now = rows.into_iter().find(|now| now.attempt_id == row.attempt_id);
+        let doubtful = now.is_some_and(|now| now.asked.is_some() && now.authorization_id.is_some());
+        // What was never authorized was not captured: that was another row of this payment.
+        let status = if doubtful {
+            Status::Capturing
+        } else {
+            Status::Voided
+        };
+        let condition = Condition {
+            status: Some(Status::Voiding),
+            ..self.record(row)
+        };
+        self.payments
+            .store
+            .advance(&row.attempt_id, &Change::to(status), condition)
+            .await?;
+        Ok(())
     }
 
     /// The processor's answer; or, when there is none, the claim given back, so that whoever asks again
@@ -267,13 +286,7 @@ impl Section {
         {
             return Ok(row);
         }
-        // Somebody else was faster. Under a lock that means that one of us two has lost it.
-        let rows = self.payments.store.look(&self.id).await?;
-        let newest = rows.iter().filter_map(|row| row.fencing_token).max();
-        match self.entry.rule.fencing_token() {
-            Some(token) if newest > Some(token) => Err(self.stale(token).await?),
-            _ => Err(PaymentError::InProgress),
-        }
+        Err(self.beaten().await?)
     }
 
     /// Takes a row over for a call to the processor.
@@ -297,10 +310,7 @@ impl Section {
         {
             return Ok(change.applied_to(row, self.entry.rule.fencing_token()));
         }
-        match self.entry.rule.fencing_token() {
-            Some(token) => Err(self.stale(token).await?),
-            None => Err(PaymentError::InProgress),
-        }
+        Err(self.beaten().await?)
     }
 
     fn record(&self, row: &Payment) -> Condition {
@@ -320,8 +330,17 @@ impl Section {
         }
     }
 
-    /// Our token is old: a newer holder has written. Keeps the evidence.
-    async fn stale(&self, token: i64) -> sqlx::Result<PaymentError> {
+    /// Somebody else has written since we looked. Under a lock that means that one of us two has lost it: if their
+    /// token is the newer one, it was us, and the evidence is kept. Else the row is not the one that we decided on.
+    async fn beaten(&self) -> sqlx::Result<PaymentError> {
+        let Some(token) = self.entry.rule.fencing_token() else {
+            return Ok(PaymentError::InProgress);
+        };
+        let rows = self.payments.store.look(&self.id).await?;
+        if rows.iter().filter_map(|row| row.fencing_token).max() <= Some(token) {
+            tracing::info!(payment.id = %self.id, fencing_token = token, "somebody wrote since we looked");
+            return Ok(PaymentError::InProgress);
+        }
         tracing::info!(payment.id = %self.id, fencing_token = token, "a stale fencing token was refused");
         self.payments.store.note_stale_write(&self.id, token).await?;
         Ok(PaymentError::StaleFencingToken)

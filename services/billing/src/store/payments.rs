@@ -1,8 +1,9 @@
 //! Rows of payments: look, begin, advance.
 //!
 //! There is *one* update statement for all strategies. What differs between them is only its [`Condition`]:
-//! nothing (`none`, `process`: the naive write), a fencing token (`raft`), the version that was read
-//! (`optimistic`), or the status that was read (`atomic`). A condition that is absent is null and does not apply.
+//! nothing (`none`, `process`: the naive write), a fencing token and the status that was read (`raft`), the
+//! version that was read (`optimistic`), or the status that was read (`atomic`). A condition that is absent is
+//! null and does not apply.
 
 use chrono::{DateTime, Utc};
 use guard::WriteRule;
@@ -92,8 +93,11 @@ impl Condition {
     pub(crate) fn of(rule: WriteRule, row: &Payment) -> Self {
         match rule {
             WriteRule::Plain => Self::default(),
+            // The token alone refuses an older holder only *after* a newer one has written. Before that, an older
+            // one can still write between the newer one's look and its write, which the status then tells.
             WriteRule::Fenced(_) => Self {
                 fencing_token: rule.fencing_token(),
+                status: Some(row.status),
                 ..Self::default()
             },
             WriteRule::CompareVersion => Self {

@@ -126,6 +126,26 @@ testkit::for_each_engine! {
         world.stop().await;
     }
 
+    async fn a_capture_by_a_holder_that_lost_its_lock_is_not_overwritten_by_the_void_that_came_after(db: TestDb) {
+        let world = World::start_with_cluster(&db).await;
+        let raft = |call: RequestBuilder| call.header("lock-strategy", "raft");
+        let post = |at: usize, what: &str| {
+            raft(world.http.post(format!("{}/v1/payments/p-1/{what}", world.urls[at])))
+        };
+        assert_eq!(raft(world.put("p-1", "card_ok")).answer().await.status, 201);
+        // The older holder looks, sleeps through its lock, captures, and is slow to record it. The newer one has
+        // looked before that capture, and writes after it.
+        let slow = world.http.put(format!("{}/v1/faults/billing.after-capture", world.urls[1]));
+        assert!(slow.json(&serde_json::json!({"effect": "delay=4s"})).answer().await.status.is_success());
+        let void = post(0, "void").header("fault", "billing.critical-section=delay=3s");
+        let (older, newer) = sleeper_and_winner(&world, post(1, "capture"), void, 1).await;
+        assert!(older.status == 200 || older.problem() == (409, "stale-fencing-token"), "{older:?}");
+        assert_eq!(newer.problem(), (409, "payment-captured"));
+        assert_eq!(world.get("p-1").await.payment_status(), "captured", "money taken is on the book");
+        assert_eq!(world.ledger("p-1").await, ONCE);
+        world.stop().await;
+    }
+
     async fn without_the_fence_a_holder_that_slept_through_its_lock_charges_too(db: TestDb) {
         let world = World::start_with_cluster(&db).await;
         // Fresh keys: with stable ones the gateway would recognise the second charge, and hide what happened.
@@ -162,6 +182,6 @@ async fn sleeper_and_winner(
         points.iter().any(fired).then_some(())
     };
     testkit::eventually(SOON, "the first holder to sleep", asleep).await;
-    let winner = winner.timeout(Duration::from_secs(10)).answer().await;
+    let winner = winner.timeout(Duration::from_secs(20)).answer().await;
     (sleeper.await.expect("no panic"), winner)
 }

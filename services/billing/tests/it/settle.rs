@@ -98,6 +98,29 @@ testkit::for_each_engine! {
         world.stop().await;
     }
 
+    async fn a_void_that_finds_the_money_taken_leaves_a_capture_to_be_settled(db: TestDb) {
+        let world = World::start_with(&db, |config| {
+            // Longer than the void takes: the worker is not to be one more racer.
+            config.settle_after = Duration::from_secs(3);
+            config.settle_every = Duration::from_millis(20);
+        })
+        .await;
+        let none = |call: RequestBuilder| call.header("lock-strategy", "none").header("payment-key", "stable");
+        assert_eq!(none(world.put("p-1", "card_ok")).answer().await.status, 201);
+        // Without a guard: it looks, somebody captures and dies before the record, it overwrites what it finds.
+        let void = none(world.void("p-1")).header("fault", "billing.critical-section=delay=1s");
+        let crash = async {
+            let capture = none(world.capture("p-1")).header("fault", "billing.after-capture=error=500");
+            capture.answer().await
+        };
+        let (void, crashed) = futures::join!(void.answer(), crash);
+        assert_eq!((crashed.status.as_u16(), void.problem()), (500, (409, "payment-captured")));
+        let captured = async || (world.get("p-1").await.payment_status() == "captured").then_some(());
+        testkit::eventually(SOON, "the capture to be on the book again", captured).await;
+        assert_eq!(world.ledger("p-1").await, ONCE);
+        world.stop().await;
+    }
+
     async fn a_caller_that_hangs_up_does_not_stop_its_charge(db: TestDb) {
         let world = World::start(&db).await;
         let hasty = atomic(world.put("p-1", "card_slow")).timeout(Duration::from_millis(300)).send().await;
