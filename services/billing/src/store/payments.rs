@@ -9,8 +9,8 @@ use chrono::{DateTime, Utc};
 use guard::WriteRule;
 use service_db::{with_reader, with_tx};
 use sqlx::QueryBuilder;
-use ticketing_types::PaymentId;
 use ticketing_types::billing::{BillingRecords, PaymentRecord};
+use ticketing_types::{PaymentId, Strategy};
 use uuid::Uuid;
 
 use super::row::PaymentRow;
@@ -206,17 +206,24 @@ impl Store {
     }
 
     /// Rows whose in-between status is older than `before`: somebody stopped in the middle.
+    /// Those of the strategies in `except` are passed over.
     pub(crate) async fn in_between_since(
         &self,
         before: DateTime<Utc>,
+        except: &[Strategy],
         limit: i64,
     ) -> sqlx::Result<Vec<Payment>> {
-        const SQL: &str = select_payment!(
-            "where status in ('authorizing', 'capturing', 'voiding') and updated_at < $1 \
-            order by updated_at limit $2"
-        );
-        let rows: Vec<PaymentRow> =
-            with_reader!(self.db, c => sqlx::query_as(SQL).bind(before).bind(limit).fetch_all(c).await)?;
+        let rows: Vec<PaymentRow> = with_reader!(self.db, c => {
+            let mut sql = QueryBuilder::new(select_payment!(
+                "where status in ('authorizing', 'capturing', 'voiding') and updated_at < "
+            ));
+            sql.push_bind(before);
+            for strategy in except {
+                sql.push(" and strategy <> ").push_bind(strategy.name());
+            }
+            sql.push(" order by updated_at limit ").push_bind(limit);
+            sql.build_query_as().fetch_all(c).await
+        })?;
         rows.into_iter().map(Payment::try_from).collect()
     }
 

@@ -6,20 +6,34 @@
 //! asks with the *stable* key, whatever the request did. After `fresh` keys that is one more new key to the
 //! processor: the bug of fresh keys does not end with the request.
 
+use std::ops::ControlFlow;
 use std::time::Duration;
 
-use chrono::Utc;
+use chrono::{DateTime, Utc};
+use guard::GuardError;
 use service_kit::CallContext;
 use ticketing_types::PaymentKey;
 use tokio_util::sync::CancellationToken;
 
 use crate::domain::error::PaymentError;
-use crate::domain::payments::{How, Operation, Payments};
+use crate::domain::payment::Payment;
+use crate::domain::payments::{How, Operation, Payments, Settled};
 
 /// Rows looked at in one go.
 const BATCH_MAX: i64 = 64;
 /// How long the worker waits for a lock: whoever has it is probably doing the very same thing.
 const LOCK_WAIT: Duration = Duration::from_secs(2);
+
+/// Locks that were waited for in vain, after which a round leaves the other payments for the next one.
+const WAITS_MAX: usize = 4;
+
+/// What one look brought.
+#[derive(Debug, Default)]
+struct Round {
+    settled: usize,
+    /// Payments whose section could not be entered.
+    left: usize,
+}
 
 /// The worker.
 #[derive(Debug, Clone)]
@@ -41,55 +55,98 @@ impl Settler {
             tokio::select! {
                 () = shutdown.cancelled() => return,
                 result = self.run_once() => match result {
-                    Ok(0) => {}
-                    Ok(settled) => tracing::info!(settled, "settled what was left in between"),
+                    Ok(Round { settled: 0, left: 0 }) => {}
+                    Ok(Round { settled, left: 0 }) => tracing::info!(settled, "settled what was left in between"),
+                    Ok(Round { settled, left }) => {
+                        tracing::warn!(settled, left, "some payments cannot be settled now, will try again");
+                    }
                     Err(error) => tracing::warn!(%error, "cannot settle now, will try again"),
                 }
             }
         }
     }
 
-    /// One look; how many were settled. Ends early when the processor does not answer: the next row would
-    /// wait for it just as long.
-    pub(crate) async fn run_once(&self) -> Result<usize, PaymentError> {
+    /// One look. Ends early when the processor does not answer: whatever comes next would wait for it just as long.
+    async fn run_once(&self) -> Result<Round, PaymentError> {
         let before = Utc::now() - self.stale_after;
-        let mut settled = 0;
-        for row in self.payments.store.in_between_since(before, BATCH_MAX).await? {
-            let how = How {
-                context: CallContext::with_strategy(row.strategy),
-                strategy: row.strategy,
-                payment_key: PaymentKey::Stable,
-                lock_wait: LOCK_WAIT,
-            };
-            let operation = Operation::Settle {
-                attempt_id: row.attempt_id,
-            };
-            match self.payments.run(&how, &row.payment_id, &operation).await {
-                Err(PaymentError::Unknown) => return Ok(settled),
-                Err(error @ (PaymentError::Database(_) | PaymentError::Guard(_))) => return Err(error),
-                // Every other outcome is one: the row is no longer in between, or somebody else is at it.
-                result => {
-                    tracing::debug!(payment.id = %row.payment_id, ok = result.is_ok(), "asked again");
-                    settled += 1;
-                }
-            }
+        let mut round = Round::default();
+        if self.settle_payments(before, &mut round).await?.is_break() {
+            return Ok(round);
         }
-        for refund in self
-            .payments
-            .store
-            .pending_refunds_since(before, BATCH_MAX)
-            .await?
-        {
+        let refunds = self.payments.store.pending_refunds_since(before, BATCH_MAX);
+        for refund in refunds.await? {
             match self
                 .payments
                 .settle_refund(&CallContext::default(), &refund)
                 .await
             {
-                Err(PaymentError::Unknown) => return Ok(settled),
+                Err(PaymentError::Unknown) => return Ok(round),
                 Err(error @ PaymentError::Database(_)) => return Err(error),
-                _ => settled += 1,
+                _ => round.settled += 1,
             }
         }
-        Ok(settled)
+        Ok(round)
+    }
+
+    /// A section that cannot be entered holds up itself only. A guard that is away is not asked again in this round:
+    /// each time may take as long as the wait for a lock. Its payments are passed over, or a batch full of them would
+    /// hide all others behind it.
+    async fn settle_payments(
+        &self,
+        before: DateTime<Utc>,
+        round: &mut Round,
+    ) -> Result<ControlFlow<()>, PaymentError> {
+        let mut away = Vec::new();
+        let mut waits = 0;
+        loop {
+            let away_before = away.len();
+            let rows = self
+                .payments
+                .store
+                .in_between_since(before, &away, BATCH_MAX)
+                .await?;
+            for row in rows {
+                if away.contains(&row.strategy) || waits >= WAITS_MAX {
+                    round.left += 1;
+                    continue;
+                }
+                match self.settle(&row).await {
+                    Err(PaymentError::Unknown) => return Ok(ControlFlow::Break(())),
+                    Err(error @ PaymentError::Database(_)) => return Err(error),
+                    Err(PaymentError::Guard(error)) => {
+                        tracing::debug!(payment.id = %row.payment_id, %error, "left for a later round");
+                        round.left += 1;
+                        match error {
+                            GuardError::WaitTimeout => waits += 1,
+                            GuardError::LockUnavailable { .. } | GuardError::StrategyUnavailable { .. } => {
+                                away.push(row.strategy);
+                            }
+                        }
+                    }
+                    // Every other outcome is one: the row is no longer in between, or somebody else is at it.
+                    result => {
+                        tracing::debug!(payment.id = %row.payment_id, ok = result.is_ok(), "asked again");
+                        round.settled += 1;
+                    }
+                }
+            }
+            // Each further look leaves out one strategy more, so there are few.
+            if away.len() == away_before || waits >= WAITS_MAX {
+                return Ok(ControlFlow::Continue(()));
+            }
+        }
+    }
+
+    async fn settle(&self, row: &Payment) -> Result<Settled, PaymentError> {
+        let how = How {
+            context: CallContext::with_strategy(row.strategy),
+            strategy: row.strategy,
+            payment_key: PaymentKey::Stable,
+            lock_wait: LOCK_WAIT,
+        };
+        let operation = Operation::Settle {
+            attempt_id: row.attempt_id.clone(),
+        };
+        self.payments.run(&how, &row.payment_id, &operation).await
     }
 }

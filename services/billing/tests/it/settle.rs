@@ -121,6 +121,36 @@ testkit::for_each_engine! {
         world.stop().await;
     }
 
+    async fn a_lock_cluster_that_is_away_holds_up_only_the_payments_that_need_it(db: TestDb) {
+        let world = World::start_with_cluster(&db).await;
+        world.captured("p-ref").await;
+        world.gateway_fault("gateway.after-charge", Some("drop-reply")).await;
+        // More than the worker looks at in one go, and older than all others.
+        let locked = (0..66).map(|n| {
+            let call = world.put(&format!("p-raft-{n}"), "card_ok").header("lock-strategy", "raft");
+            async move { call.answer().await.status }
+        });
+        assert!(futures::future::join_all(locked).await.iter().all(|status| *status == 503));
+        assert_eq!(atomic(world.put("p-atomic", "card_ok")).answer().await.status, 503);
+        world.gateway_fault("gateway.before-charge", Some("error=503")).await;
+        assert_eq!(world.refund("p-ref", "r-1", 200).answer().await.status, 503);
+        world.stop().await;
+
+        let nobody = format!("http://127.0.0.1:{}", testkit::free_ports(1)[0]);
+        let world = World::start_with(&db, |config| {
+            config.lock_urls = vec![nobody.clone()];
+            config.settle_after = Duration::from_millis(50);
+            config.settle_every = Duration::from_millis(20);
+        })
+        .await;
+        let authorized = async || (world.get("p-atomic").await.payment_status() == "authorized").then_some(());
+        testkit::eventually(SOON, "a payment of another strategy", authorized).await;
+        let refunded = async || (world.ledger("p-ref").await.refunded_minor == 200).then_some(());
+        testkit::eventually(SOON, "a refund", refunded).await;
+        assert_eq!(world.get("p-raft-0").await.payment_status(), "authorizing");
+        world.stop().await;
+    }
+
     async fn a_caller_that_hangs_up_does_not_stop_its_charge(db: TestDb) {
         let world = World::start(&db).await;
         let hasty = atomic(world.put("p-1", "card_slow")).timeout(Duration::from_millis(300)).send().await;
