@@ -42,21 +42,29 @@ pub async fn burst(base: &str, plan: &Plan, progress: &Progress) -> anyhow::Resu
         seen: Mutex::default(),
     });
     let buyer = scenario!("buyer").register_transaction(buy(Arc::clone(&round)).set_name("buy"));
-    GooseAttack::initialize_with_config(configuration(base, plan))?
+    GooseAttack::initialize_with_config(configuration(base, plan))
+        .map_err(in_full)?
         .set_client_builder_without_cookies(
             goose::client::GooseClientBuilder::new()
                 .without_cookies()
                 .timeout(plan.request_timeout),
-        )?
+        )
+        .map_err(in_full)?
         .register_scenario(buyer)
         .execute()
-        .await?;
+        .await
+        .map_err(in_full)?;
 
     let seen = std::mem::take(&mut *round.seen.lock().expect("no user panics while it holds the list"));
     if seen.len() < plan.buyers as usize {
         anyhow::bail!("interrupted: {} of {} buyers got to ask", seen.len(), plan.buyers);
     }
     Ok(records(seen))
+}
+
+/// goose's errors keep their reason out of their message.
+fn in_full(error: GooseError) -> anyhow::Error {
+    anyhow::anyhow!("the load generator refused: {error:?}")
 }
 
 fn configuration(base: &str, plan: &Plan) -> GooseConfiguration {
@@ -68,7 +76,6 @@ fn configuration(base: &str, plan: &Plan) -> GooseConfiguration {
     config.quiet = 2;
     config.no_print_metrics = true;
     config.no_error_summary = true;
-    config.no_reset_metrics = true;
     // Its control ports would listen on all addresses.
     config.no_telnet = true;
     config.no_websocket = true;

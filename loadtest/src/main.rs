@@ -19,7 +19,7 @@ fn main() -> ExitCode {
             return ExitCode::from(if help { 0 } else { EXIT_USAGE });
         }
     };
-    telemetry::init(LogFormat::Auto);
+    telemetry::init_quiet(LogFormat::Auto);
     limits::raise_nofile();
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,

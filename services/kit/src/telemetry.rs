@@ -7,12 +7,25 @@ use tracing_subscriber::{EnvFilter, fmt, layer::SubscriberExt as _, util::Subscr
 
 use crate::args::LogFormat;
 
-/// What is logged when `RUST_LOG` says nothing. openraft tells its whole life at info.
-pub const DEFAULT_FILTER: &str = "info,openraft=warn,sqlx=warn,hyper=warn";
+/// What a service logs when `RUST_LOG` says nothing. openraft tells its whole life at info.
+pub const DEFAULT_FILTER: &str = "info,openraft=warn,chunked_wal=warn,sqlx=warn,hyper=warn";
+/// What a program logs that talks to a person on a terminal. openraft's warnings are what an election looks
+/// like from inside.
+pub const QUIET_FILTER: &str = "warn,openraft=off";
 
-/// Starts logging. Does nothing when it was started before (in tests, many services share a process).
+/// Starts logging for a service. Does nothing when it was started before (in tests, many services share a
+/// process).
 pub fn init(format: LogFormat) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(DEFAULT_FILTER));
+    init_with(format, DEFAULT_FILTER);
+}
+
+/// Starts logging for a program whose own words a person is to see, such as the all-in-one.
+pub fn init_quiet(format: LogFormat) {
+    init_with(format, QUIET_FILTER);
+}
+
+fn init_with(format: LogFormat, default_filter: &str) {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default_filter));
     let for_people = match format {
         LogFormat::Human => true,
         LogFormat::Json => false,

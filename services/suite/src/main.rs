@@ -8,7 +8,7 @@ use service_kit::{limits, shutdown, telemetry};
 #[allow(clippy::print_stdout)]
 async fn main() -> anyhow::Result<()> {
     let args = Args::parse();
-    telemetry::init(args.log_format);
+    telemetry::init_quiet(args.log_format);
     limits::raise_nofile();
     let stop = shutdown::on_signal()?;
     let hints = args.hints();
