@@ -84,9 +84,7 @@ async fn numbers_out_of_range_are_refused() {
         "null",
     ] {
         let session = Uuid::new_v4();
-        let reply = open(door, &session, ttl_ms)
-            .await
-            .is_problem(400, "invalid-request");
+        let reply = open(door, &session, ttl_ms).await.problem(400, "invalid-request");
         assert_eq!(
             reply.body["errors"][0]["pointer"], "/ttl_ms",
             "{ttl_ms}: {}",
@@ -94,7 +92,7 @@ async fn numbers_out_of_range_are_refused() {
         );
         acquire(door, &session, 1, &["a"], "0")
             .await
-            .is_problem(410, "session-expired");
+            .problem(410, "session-expired");
     }
     for ttl_ms in ["500", "300000"] {
         open(door, &Uuid::new_v4(), ttl_ms).await.is(201);
@@ -103,7 +101,7 @@ async fn numbers_out_of_range_are_refused() {
     for wait_ms in ["-1", "60001", &two_to_the_63, "1.5", "\"0\""] {
         let reply = acquire(door, &session, 1, &["a"], wait_ms)
             .await
-            .is_problem(400, "invalid-request");
+            .problem(400, "invalid-request");
         assert_eq!(
             reply.body["errors"][0]["pointer"], "/wait_ms",
             "{wait_ms}: {}",
@@ -115,12 +113,12 @@ async fn numbers_out_of_range_are_refused() {
     for names in [&[], &seventeen[..]] {
         acquire(door, &session, 1, names, "0")
             .await
-            .is_problem(400, "invalid-request");
+            .problem(400, "invalid-request");
     }
     let no_uuid = door
         .request(Method::PUT, "/v1/sessions/me")
         .json(&json!({ "ttl_ms": TTL_MS }));
-    send(no_uuid).await.is_problem(400, "invalid-request");
+    send(no_uuid).await.problem(400, "invalid-request");
     assert_eq!(locks(door).await, Vec::<Value>::new());
     suite.stop().await;
 }
@@ -135,7 +133,7 @@ async fn a_name_is_1_to_256_bytes_and_is_taken_literally() {
     for (acquire_id, name) in (1..).zip(["", &too_long, &too_long_in_bytes]) {
         let reply = acquire(door, &session, acquire_id, &[name], "0")
             .await
-            .is_problem(400, "invalid-request");
+            .problem(400, "invalid-request");
         assert_eq!(reply.body["errors"][0]["pointer"], "/names/0", "{}", reply.body);
     }
     assert_eq!(locks(door).await, Vec::<Value>::new());
@@ -208,24 +206,22 @@ async fn nobody_holds_without_a_session_or_releases_what_is_not_theirs() {
     for session in [Uuid::new_v4(), over] {
         acquire(door, &session, 1, &["seat"], "1000")
             .await
-            .is_problem(410, "session-expired");
-        keep_alive(&session).await.is_problem(410, "session-expired");
-        release(door, &session, 1)
-            .await
-            .is_problem(410, "session-expired");
+            .problem(410, "session-expired");
+        keep_alive(&session).await.problem(410, "session-expired");
+        release(door, &session, 1).await.problem(410, "session-expired");
         close(door, &session).await.is(204);
     }
 
     let (holder, other) = (new_session(door).await, new_session(door).await);
     acquire(door, &holder, 1, &["seat"], "0").await.is(201);
-    release(door, &other, 1).await.is_problem(404, "not-held");
-    release(door, &holder, 2).await.is_problem(404, "not-held");
+    release(door, &other, 1).await.problem(404, "not-held");
+    release(door, &holder, 2).await.problem(404, "not-held");
     acquire(door, &other, 2, &["seat"], "0")
         .await
-        .is_problem(409, "lock-held");
+        .problem(409, "lock-held");
     let waited = acquire(door, &other, 3, &["seat"], "200")
         .await
-        .is_problem(503, "lock-wait-timeout");
+        .problem(503, "lock-wait-timeout");
     assert!(waited.header("retry-after").is_some());
     let seat = door.get("/v1/locks/seat").await.is(200);
     assert_eq!(seat.body["holder"]["session_id"], json!(holder), "{}", seat.body);

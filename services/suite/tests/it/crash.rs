@@ -63,13 +63,13 @@ async fn after_kill_9_of_everything_the_books_are_in_order_by_themselves() {
         .records()
         .await;
     assert_allowed(&told);
+    // Seats that came back from declined cards are left for those who come later; none is lost.
+    let late = (0..CAPACITY).map(|index| order(Strategy::Raft, "late", index, &[(&event, 1)]));
+    let late = Crowd::release(&door.shop, late.collect(), Manner::UntilKnown);
+    assert_allowed(&late.records().await);
     let audit = door.at_rest(&event, Duration::from_secs(30)).await;
     assert_kept(&audit);
-    assert_eq!(
-        audit.sold,
-        i64::from(CAPACITY),
-        "there were enough buyers who could pay"
-    );
+    assert_eq!(audit.sold, i64::from(CAPACITY));
     let charges = door.charges_by_key(&event).await;
     assert!(charges.values().all(|&captures| captures <= 1), "{charges:?}");
     assert_every_sale_stands(&door, &[seen, told].concat()).await;

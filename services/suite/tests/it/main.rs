@@ -13,12 +13,15 @@
 //! | [`carts`] | carts that name the same events in opposite orders |
 //! | [`limit`] | one buyer, many purchases, a limit |
 //! | [`bad_input`], [`bad_locks`] | what is refused, how, and that nothing happened |
+//! | [`keys`] | what an `Idempotency-Key` stands for |
 //! | [`lifecycle`] | starting again, stopping, not being able to start |
+#![allow(clippy::unwrap_used, reason = "in a test a panic is a verdict")]
 
 mod bad_input;
 mod bad_locks;
 mod carts;
 mod crash;
+mod keys;
 mod last_ticket;
 mod lifecycle;
 mod limit;

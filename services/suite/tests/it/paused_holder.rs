@@ -32,7 +32,7 @@ async fn a_paused_holder_is_refused_by_its_stale_token() {
         .request_on(door.ports().inventory[1], Method::PUT, "/v1/holds/early")
         .json(&hold);
     let (early, late) = across_a_pause(&programs, &event, Strategy::Raft, hold).await;
-    early.is_problem(409, "stale-fencing-token");
+    early.problem(409, "stale-fencing-token");
     late.is(201);
     assert_sold_once(&at_rest(&door, &event).await);
 
@@ -40,7 +40,7 @@ async fn a_paused_holder_is_refused_by_its_stale_token() {
     let event = door.event("paused-purchase", 1).await;
     let purchase = purchase(&door, &event, 1, "early");
     let (early, late) = across_a_pause(&programs, &event, Strategy::Raft, purchase).await;
-    early.is_problem(409, "sold-out");
+    early.problem(409, "sold-out");
     late.is(201);
     assert_sold_once(&at_rest(&door, &event).await);
 }

@@ -48,7 +48,7 @@ impl Reply {
 
     /// A problem of this kind, told as one should be (RFC 9457).
     #[track_caller]
-    pub(crate) fn is_problem(self, status: u16, slug: &str) -> Self {
+    pub(crate) fn problem(self, status: u16, slug: &str) -> Self {
         assert_eq!((self.status, self.slug()), (status, slug), "{}", self.body);
         assert_eq!(
             self.header("content-type"),
@@ -142,6 +142,19 @@ impl Door {
         // Stopped before it gives up by itself, to say what it saw last.
         let rest = tokio::time::timeout(within, rest).await;
         rest.unwrap_or_else(|_| panic!("{event} did not come to rest within {within:?}: {last:#?}"))
+    }
+
+    /// Nothing of this event was ever held, sold or charged.
+    pub(crate) async fn assert_untouched(&self, event: &EventId) {
+        let audit = self.at_rest(event, Duration::from_secs(20)).await;
+        assert_kept(&audit);
+        let numbers = (audit.available, audit.held, audit.sold, audit.charged);
+        assert_eq!(numbers, (audit.capacity, 0, 0, 0), "{audit:?}");
+        let charges = self.charges_by_key(event).await;
+        assert!(
+            charges.values().all(|&captures| captures == 0),
+            "{event}: {charges:?}"
+        );
     }
 
     /// Checkout's own book of an event.
