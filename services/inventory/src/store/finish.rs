@@ -143,7 +143,8 @@ impl Store {
     }
 
     /// What has to be given back now: stock that has been owed for longer than `patience` (whoever released it
-    /// is probably gone, or could not enter), and holds whose time is over. The oldest first, at most `limit`.
+    /// is probably gone, or could not enter), and holds whose time is over. The oldest first, at most `limit` of
+    /// each strategy: debts that nobody can pay now, because the lock cluster is away, take no room from others.
     pub(crate) async fn due(
         &self,
         now: DateTime<Utc>,
@@ -153,11 +154,14 @@ impl Store {
         let rows: Vec<(String, String, String)> = with_reader!(self.db, c => {
             sqlx::query_as(
                 "select d.hold_id, d.strategy, i.event_id
-                   from (select hold_id, strategy from hold
+                   from (select hold_id, strategy,
+                                row_number() over (partition by strategy order by expires_at, hold_id) as turn
+                           from hold
                           where status in ('placed', 'releasing')
                             and (status = 'releasing' and ended_at <= $2 or status = 'placed' and expires_at <= $1)
-                          order by expires_at limit $3) d
+                        ) d
                    join hold_item i on i.hold_id = d.hold_id
+                  where d.turn <= $3
                   group by d.hold_id, d.strategy, i.event_id
                   order by d.hold_id, i.event_id",
             )

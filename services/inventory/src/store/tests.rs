@@ -241,4 +241,20 @@ testkit::for_each_engine! {
         assert!(matches!(released, Release::Owed(_)), "{released:?}");
         fixture.store.close().await;
     }
+
+    async fn holds_that_cannot_be_given_back_keep_no_other_strategy_from_its_own(db: TestDb) {
+        let fixture = Fixture::new(&db, 5).await;
+        for id in ["raft-1", "raft-2"] {
+            assert_eq!(fixture.place(id, WriteRule::Fenced(1)).await, HoldWrite::Written);
+        }
+        assert_eq!(fixture.place("atomic-1", WriteRule::Conditional).await, HoldWrite::Written);
+        // All of them are due, those of `raft` for longer, and there is room for one of each strategy.
+        let later = now() + Duration::from_secs(120);
+        let due = fixture.store.due(later, Duration::ZERO, 1).await.expect("a look");
+        let mut due: Vec<_> = due.iter().map(|group| (group.strategy, group.holds.as_slice())).collect();
+        due.sort_by_key(|(strategy, _)| strategy.name());
+        let (atomic, raft) = (HoldId::parse("atomic-1").expect("an id"), HoldId::parse("raft-1").expect("an id"));
+        assert_eq!(due, [(Strategy::Atomic, &[atomic][..]), (Strategy::Raft, &[raft][..])]);
+        fixture.store.close().await;
+    }
 }

@@ -5,7 +5,8 @@
 //!
 //! Holds that share strategy and events go back together, in one entry. Each such group is a task of its own,
 //! because a group may wait long for its lock (behind a burst of buyers, or while the cluster has no leader), and
-//! the other groups must not wait with it. A group that is still at it is not started again.
+//! the other groups must not wait with it. A group that is still at it is not started again. The limits are per
+//! strategy: while the cluster is away, the debts of `raft` fill theirs, and those of `atomic` are paid as ever.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -18,9 +19,9 @@ use tokio_util::sync::CancellationToken;
 use crate::domain::Inventory;
 use crate::store::{self, DueGroup};
 
-/// Holds looked at in one go.
+/// Holds looked at in one go, of each strategy.
 const DUE_MAX: u32 = 2_000;
-/// Groups that may be at it at the same time.
+/// Groups that may be at it at the same time, of each strategy.
 const GROUPS_MAX: usize = 16;
 /// How long whoever released a hold has for giving it back itself.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -68,7 +69,8 @@ impl Returns {
         let due = self.inventory.store.due(store::now(), PATIENCE, DUE_MAX).await?;
         for group in due {
             let key = (group.strategy, group.events.clone());
-            if self.keys.len() >= GROUPS_MAX || self.keys.values().any(|at_it| *at_it == key) {
+            let of_this_strategy = self.keys.values().filter(|(strategy, _)| *strategy == key.0);
+            if of_this_strategy.count() >= GROUPS_MAX || self.keys.values().any(|at_it| *at_it == key) {
                 continue;
             }
             let task = self.at_it.spawn(give_back(self.inventory.clone(), group));

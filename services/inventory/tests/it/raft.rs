@@ -283,4 +283,31 @@ testkit::for_each_engine! {
         shop.close().await;
         cluster.stop().await;
     }
+
+    async fn debts_that_wait_for_a_cluster_keep_no_other_strategy_from_its_own(db: TestDb) {
+        let mut cluster = Cluster::start(1).await;
+        let shop = cluster.shop(&db).await;
+        // More events than a worker goes after at once.
+        let ids: Vec<_> = (0..40).map(|number| format!("raft-{number}")).collect();
+        for (at, id) in ids.iter().enumerate() {
+            shop.event(id, 1).await;
+            shop.place(at, id, &cart("ann", &[(id, 1)]), Strategy::Raft).await.is(201);
+        }
+        shop.event("atomic", 1).await;
+        cluster.stop().await;
+        for released in join_all(ids.iter().enumerate().map(|(at, id)| shop.release(at, id))).await {
+            released.is(204);
+        }
+        // Its time is over when the worker has begun to go after the others.
+        let wish = cart_for(4_000, "ann", &[("atomic", 1)]);
+        shop.place(0, "atomic", &wish, Strategy::Atomic).await.is(201);
+
+        // Within the time for which those wait for their lock.
+        eventually(Duration::from_secs(20), "time has given the hold back", async || {
+            (shop.stock("atomic").await.held == 0).then_some(())
+        })
+        .await;
+        assert_eq!(shop.stock("raft-0").await.held, 1, "still owed");
+        shop.close().await;
+    }
 }
