@@ -42,9 +42,14 @@ fn not_entered(error: &GuardError) -> Problem {
     Problem::busy(error.slug(), error.retry_after()).detail(error.detail())
 }
 
-/// Busy is 503 with `Retry-After`; anything else is a fault of ours.
+/// Busy is 503 with `Retry-After`, and so is a commit of which nobody knows whether it happened. They have different
+/// names: only the first one says that nothing was done. Anything else is a fault of ours.
 pub(super) fn database(error: &sqlx::Error) -> Problem {
-    if service_db::is_retryable(error) {
+    if service_db::is_outcome_unknown(error) {
+        tracing::warn!(%error, "the database may have done it");
+        Problem::busy("outcome-unknown", RETRY_AFTER)
+            .detail("it may have been done or not; the same request again will tell")
+    } else if service_db::is_retryable(error) {
         tracing::warn!(%error, "the database is busy");
         Problem::busy("database-busy", RETRY_AFTER).detail("the database is busy")
     } else {

@@ -99,7 +99,7 @@ pub(crate) fn router(state: AppState) -> (axum::Router, utoipa::openapi::OpenApi
         (status = 402, description = "`payment-declined`, also when asked again"),
         (status = 409, description = "`payment-voided`, `stale-fencing-token`"),
         (status = 422, description = "`payment-mismatch`: same id, other body"),
-        (status = 503, description = "`payment-unknown`, `payment-in-progress`, `lock-wait-timeout`, …: ask again with the same id"),
+        (status = 503, description = "`payment-unknown`, `outcome-unknown`, `payment-in-progress`, `lock-wait-timeout`, …: ask again with the same id"),
     )
 )]
 async fn authorize(

@@ -161,3 +161,58 @@ testkit::for_each_engine! {
         world.stop().await;
     }
 }
+
+/// Makes the server end a session that commits a change of a payment: whether it had committed by then, the service
+/// cannot know.
+async fn break_commits(url: &str, broken: bool) {
+    let connection = sqlx::PgPool::connect(url).await.expect("a connection");
+    let statement = if broken {
+        "create or replace function break() returns trigger language plpgsql as $$
+             begin perform pg_terminate_backend(pg_backend_pid()); return null; end $$;
+         create constraint trigger break_at_commit after insert or update on payment
+             deferrable initially deferred for each row execute function break();"
+    } else {
+        "drop trigger break_at_commit on payment;"
+    };
+    sqlx::raw_sql(statement)
+        .execute(&connection)
+        .await
+        .expect("a trigger");
+    connection.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_without_an_answer_is_an_unknown_outcome_and_the_same_request_again_tells() {
+    let Some(db) = testkit::postgres().await else {
+        return;
+    };
+    let world = World::start(&db).await;
+    let url = db.url_for("billing");
+    world.captured("p-ref").await;
+
+    break_commits(&url, true).await;
+    for call in [
+        atomic(world.put("p-1", "card_ok")),
+        world.refund("p-ref", "r-1", 200),
+    ] {
+        let unknown = call.answer().await;
+        assert_eq!(unknown.problem(), (503, "outcome-unknown"), "{unknown:?}");
+        assert!(unknown.is_busy());
+    }
+    break_commits(&url, false).await;
+    assert_eq!(atomic(world.put("p-1", "card_ok")).answer().await.status, 201);
+    assert_eq!(world.refund("p-ref", "r-1", 200).answer().await.status, 201);
+
+    break_commits(&url, true).await;
+    assert_eq!(
+        atomic(world.capture("p-1")).answer().await.problem(),
+        (503, "outcome-unknown")
+    );
+    break_commits(&url, false).await;
+    assert_eq!(
+        atomic(world.capture("p-1")).answer().await.payment_status(),
+        "captured"
+    );
+    assert_eq!(world.ledger("p-1").await, ONCE);
+    world.stop().await;
+}

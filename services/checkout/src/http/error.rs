@@ -46,9 +46,14 @@ pub(super) fn not_found() -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "purchase-not-found").detail("there is no purchase of this id")
 }
 
-/// Busy is 503 with `Retry-After`; anything else is a fault of ours.
+/// Busy is 503 with `Retry-After`, and so is a commit of which nobody knows whether it happened. They have different
+/// names: only the first one says that nothing was done. Anything else is a fault of ours.
 pub(super) fn database(error: sqlx::Error) -> Problem {
-    if service_db::is_retryable(&error) {
+    if service_db::is_outcome_unknown(&error) {
+        tracing::warn!(%error, "the book may have been written");
+        Problem::busy("outcome-unknown", RETRY_AFTER)
+            .detail("it may have been done or not; the same request again will tell")
+    } else if service_db::is_retryable(&error) {
         tracing::warn!(%error, "the book is busy");
         Problem::busy("database-busy", RETRY_AFTER).detail("the database is busy")
     } else {

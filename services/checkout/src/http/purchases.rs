@@ -37,7 +37,7 @@ const LIST_LIMIT_DEFAULT: u32 = 20;
         (status = 402, description = "`payment-declined`"),
         (status = 409, description = "`sold-out` with `lines`; `hold-expired`; `purchase-cancelled`; `purchase-in-progress`: the same request is being worked on"),
         (status = 422, description = "`idempotency-key-reused`, `limit-reached`, `unknown-event`, `mixed-currencies`"),
-        (status = 503, description = "Busy; nothing happened, the same key may come again"),
+        (status = 503, description = "Busy; nothing happened, the same key may come again. `outcome-unknown`: it may be under way, the same key will tell"),
     )
 )]
 pub(super) async fn buy(

@@ -18,7 +18,7 @@ mod section;
 use std::time::Duration;
 
 use guard::Attempts;
-use service_db::{Db, Migrations, is_retryable};
+use service_db::{Db, Migrations, is_outcome_unknown, is_retryable};
 use sqlx::migrate::Migrator;
 
 pub use drive::{Claim, Recorded};
@@ -69,6 +69,9 @@ impl Store {
 
 /// Runs a transaction until it succeeds, or fails in a way that another try would not help, or too often.
 ///
+/// A commit without an answer is tried again too: each of our writes is the same the second time, or finds that the
+/// first one stands. But from then on only success is certain: if it fails in the end, then with that doubt.
+///
 /// (`Fn() -> Future` and not `AsyncFn`: whether the future of the latter can be sent to another thread is more than
 /// today's compiler can see.)
 async fn again<T, F>(transaction: impl Fn() -> F) -> sqlx::Result<T>
@@ -76,12 +79,20 @@ where
     F: Future<Output = sqlx::Result<T>>,
 {
     let mut attempts = Attempts::few(TRIES_MAX);
+    let mut doubt = None;
     loop {
         match transaction().await {
+            Err(error) if is_outcome_unknown(&error) => {
+                tracing::debug!(%error, "trying a transaction again, whose commit may have been the first");
+                if !attempts.again().await {
+                    return Err(error);
+                }
+                doubt = Some(error);
+            }
             Err(error) if is_retryable(&error) => {
                 tracing::debug!(%error, "trying a transaction again");
                 if !attempts.again().await {
-                    return Err(error);
+                    return Err(doubt.unwrap_or(error));
                 }
             }
             result => return result,
