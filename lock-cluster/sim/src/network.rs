@@ -39,6 +39,7 @@ struct Inner {
     members: BTreeMap<Endpoint, Arc<Member>>,
     cut: BTreeSet<(Endpoint, Endpoint)>,
     weather: Weather,
+    streams: bool,
     messages: u64,
     lost: u64,
 }
@@ -62,8 +63,10 @@ type Handler<T> = BoxFuture<'static, T>;
 impl Network {
     /// A network on which all is well and nobody is connected.
     pub fn new(seed: u64, trace: Trace) -> Self {
+        let mut rng = SmallRng::seed_from_u64(seed);
         Self(Arc::new(Mutex::new(Inner {
-            rng: SmallRng::seed_from_u64(seed),
+            streams: rng.random_bool(0.5),
+            rng,
             trace,
             members: BTreeMap::new(),
             cut: BTreeSet::new(),
@@ -102,6 +105,12 @@ impl Network {
         self.inner().weather = weather;
     }
 
+    /// Whether members keep streams open to each other, as real ones do, or send single requests that can overtake
+    /// each other. The dice have decided for the whole run.
+    pub fn has_streams(&self) -> bool {
+        self.inner().streams
+    }
+
     /// Messages sent, and how many of them were lost.
     pub fn messages(&self) -> (u64, u64) {
         let inner = self.inner();
@@ -130,8 +139,13 @@ impl Network {
         }
     }
 
+    /// Rolls a pair of dice: true half of the time.
+    pub(crate) fn flip(&self) -> bool {
+        self.inner().rng.random_bool(0.5)
+    }
+
     /// Rolls the dice for one message: how long it takes, or `None` if it never arrives.
-    fn hop(&self, (from, to): (Endpoint, Endpoint), kind: Kind, step: Step) -> Option<Duration> {
+    pub(crate) fn hop(&self, (from, to): (Endpoint, Endpoint), kind: Kind, step: Step) -> Option<Duration> {
         let mut inner = self.inner();
         inner.messages += 1;
         let Weather { lost, slow, .. } = inner.weather;
@@ -162,7 +176,7 @@ impl Network {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Step {
+pub(crate) enum Step {
     Call = 1,
     Answer,
     HangUp,

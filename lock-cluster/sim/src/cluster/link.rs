@@ -1,14 +1,17 @@
 //! What the consensus library calls to reach another member: its messages on the model network.
 //!
-//! The answers are waited for as long as the library says and no longer. Unlike the real links, one request at a time
-//! is on its way to a member; but each may come late, twice, or behind the next, which a TCP stream never does.
+//! The answers are waited for as long as the library says and no longer. Entries go to a member either over a stream,
+//! as between real members, or (in every other seed) as single requests, each of which may come late, twice, or
+//! behind the next: a TCP stream never does that, and the protocol must not depend on it.
 
 use std::time::Duration;
 
+use futures::Stream;
 use lock_node::raft::Cfg;
 use lock_node::raft::types::{PeerNode, Snapshot, Vote};
+use openraft::base::{BoxFuture, BoxStream};
 use openraft::errors::{NetworkError, RPCError, RaftError, ReplicationClosed, StreamingError, Unreachable};
-use openraft::network::{RPCOption, RaftNetworkFactory, RaftNetworkV2};
+use openraft::network::{RPCOption, RaftNetworkFactory, RaftNetworkV2, stream_append_sequential};
 use openraft::raft::{
     AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, TransferLeaderRequest,
     TransferLeaderResponse, VoteRequest, VoteResponse,
@@ -17,6 +20,7 @@ use openraft::{AnyError, AsyncRuntime, OptionalSend};
 use openraft_rt::Select2;
 
 use super::Member;
+use super::stream::{AppendResult, AppendStream};
 use crate::network::{Endpoint, Kind, Network};
 use crate::runtime::SimRt;
 
@@ -53,9 +57,7 @@ impl Link {
         &self,
         kind: Kind,
         patience: Duration,
-        serve: impl Fn(&Member) -> futures::future::BoxFuture<'static, Result<T, RaftError<C, E>>>
-        + Send
-        + 'static,
+        serve: impl Fn(&Member) -> BoxFuture<'static, Result<T, RaftError<C, E>>> + Send + 'static,
     ) -> Result<T, RPCError<C>>
     where
         T: Send + 'static,
@@ -73,12 +75,33 @@ impl Link {
 impl RaftNetworkV2<C> for Link {
     type SnapshotData = bytes::Bytes;
 
+    fn stream_append<'s, S>(
+        &'s mut self,
+        input: S,
+        option: RPCOption,
+    ) -> BoxFuture<'s, Result<BoxStream<'s, AppendResult>, RPCError<C>>>
+    where
+        S: Stream<Item = AppendEntriesRequest<C>> + OptionalSend + Unpin + 'static,
+    {
+        if !self.network.has_streams() {
+            return stream_append_sequential(self, input, option);
+        }
+        Box::pin(async move {
+            let stream = AppendStream::connect(self.network.clone(), self.way, input).await?;
+            let answers = futures::stream::unfold(stream, |mut stream| async move {
+                let answer = stream.next().await?;
+                Some((answer, stream))
+            });
+            Ok(Box::pin(answers) as BoxStream<'s, _>)
+        })
+    }
+
     async fn append_entries(
         &mut self,
         rpc: AppendEntriesRequest<C>,
         option: RPCOption,
     ) -> Result<AppendEntriesResponse<C>, RPCError<C>> {
-        let serve = move |member: &Member| -> futures::future::BoxFuture<'static, _> {
+        let serve = move |member: &Member| -> BoxFuture<'static, _> {
             let (raft, rpc) = (member.raft(), rpc.clone());
             Box::pin(async move { raft.append_entries(rpc).await })
         };
@@ -86,7 +109,7 @@ impl RaftNetworkV2<C> for Link {
     }
 
     async fn vote(&mut self, rpc: VoteRequest<C>, option: RPCOption) -> Result<VoteResponse<C>, RPCError<C>> {
-        let serve = move |member: &Member| -> futures::future::BoxFuture<'static, _> {
+        let serve = move |member: &Member| -> BoxFuture<'static, _> {
             let (raft, rpc) = (member.raft(), rpc.clone());
             Box::pin(async move { raft.vote(rpc).await })
         };
@@ -98,7 +121,7 @@ impl RaftNetworkV2<C> for Link {
         rpc: VoteRequest<C>,
         option: RPCOption,
     ) -> Result<VoteResponse<C>, RPCError<C>> {
-        let serve = move |member: &Member| -> futures::future::BoxFuture<'static, _> {
+        let serve = move |member: &Member| -> BoxFuture<'static, _> {
             let (raft, rpc) = (member.raft(), rpc.clone());
             Box::pin(async move { raft.pre_vote(rpc).await })
         };
@@ -110,7 +133,7 @@ impl RaftNetworkV2<C> for Link {
         rpc: TransferLeaderRequest<C>,
         option: RPCOption,
     ) -> Result<TransferLeaderResponse<C>, RPCError<C>> {
-        let serve = move |member: &Member| -> futures::future::BoxFuture<'static, _> {
+        let serve = move |member: &Member| -> BoxFuture<'static, _> {
             let (raft, rpc) = (member.raft(), rpc.clone());
             Box::pin(async move {
                 raft.handle_transfer_leader(rpc)
@@ -128,7 +151,7 @@ impl RaftNetworkV2<C> for Link {
         cancel: impl Future<Output = ReplicationClosed> + OptionalSend + 'static,
         _option: RPCOption,
     ) -> Result<SnapshotResponse<C>, StreamingError<C>> {
-        let serve = move |member: &Member| -> futures::future::BoxFuture<'static, _> {
+        let serve = move |member: &Member| -> BoxFuture<'static, _> {
             let (raft, snapshot) = (member.raft(), snapshot.clone());
             Box::pin(async move {
                 raft.install_full_snapshot(vote, snapshot)

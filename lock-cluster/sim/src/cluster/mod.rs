@@ -4,6 +4,7 @@ mod agreement;
 mod door;
 mod link;
 mod member;
+mod stream;
 
 pub use agreement::Agreement;
 pub use door::{Answer, Answered, Request};
