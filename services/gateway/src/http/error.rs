@@ -45,9 +45,13 @@ pub(super) fn declined() -> Problem {
     Problem::new(StatusCode::PAYMENT_REQUIRED, "card-declined").detail("the card was declined")
 }
 
-/// Busy is 503 with `Retry-After`; anything else is a fault of ours.
+/// Busy is 503 with `Retry-After`, and so is a commit that got no answer, under a name that says so; anything else is
+/// a fault of ours.
 pub(super) fn database(error: sqlx::Error) -> Problem {
-    if service_db::is_retryable(&error) {
+    if service_db::is_outcome_unknown(&error) {
+        tracing::warn!(%error, "the ledger may have it");
+        Problem::busy("outcome-unknown", RETRY_AFTER).detail("ask again with the same key")
+    } else if service_db::is_retryable(&error) {
         tracing::warn!(%error, "the ledger is busy");
         Problem::busy("processor-unavailable", RETRY_AFTER).detail("the ledger is busy")
     } else {
