@@ -71,9 +71,12 @@ pub struct Lock {
     /// Who holds it, if anybody does.
     #[serde(default)]
     pub holder: Option<Holder>,
-    /// Who waits, the next one first.
+    /// Who waits, the next one first; of a long line only the head.
     #[serde(default)]
     pub waiters: Vec<Waiter>,
+    /// How many wait altogether.
+    #[serde(default)]
+    pub waiters_total: usize,
 }
 
 /// Who holds a lock.

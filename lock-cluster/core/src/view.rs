@@ -11,8 +11,10 @@ pub struct LockView {
     pub name: LockName,
     /// Who holds it. `None` while the first in line still waits for another one of its names.
     pub holder: Option<HolderView>,
-    /// Who stands in line, the next one first.
+    /// Who stands in line, the next one first: all of them, or as many as were asked for.
     pub waiters: Vec<WaiterView>,
+    /// How many stand in line altogether.
+    pub waiters_total: usize,
 }
 
 /// The holder of a lock.

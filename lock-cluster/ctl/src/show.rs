@@ -36,7 +36,7 @@ fn row(lock: &Lock) -> [String; 6] {
         holder.map_or_else(dash, |holder| age(holder.held_ms)),
         holder.map_or_else(dash, |holder| holder.label.clone()),
         holder.map_or_else(dash, |holder| holder.session_id.to_string()),
-        lock.waiters.len().to_string(),
+        lock.waiters_total.to_string(),
     ]
 }
 
@@ -73,6 +73,10 @@ pub(crate) async fn show(cluster: &ClusterClient, name: &str, json: bool) -> any
             ]);
         }
         print!("\n{table}");
+        match lock.waiters_total.saturating_sub(lock.waiters.len()) {
+            0 => {}
+            more => println!("and {more} more"),
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -12,18 +12,29 @@ use super::line::Line;
 impl LockState {
     /// One lock; `None` if nobody holds it or waits for it.
     pub fn lock(&self, name: &str) -> Option<LockView> {
+        self.lock_in_brief(name, usize::MAX)
+    }
+
+    /// The same with at most `waiters_max` of those who wait: a line can be 4,096 long.
+    pub fn lock_in_brief(&self, name: &str, waiters_max: usize) -> Option<LockView> {
         let (found, line) = self.index.lines.from(name).next()?;
-        (found.as_str() == name).then(|| self.view(found, line))
+        (found.as_str() == name).then(|| self.view(found, line, waiters_max))
     }
 
     /// The first `limit` locks whose names start with `prefix`, in the order of their names.
     pub fn locks(&self, prefix: &str, limit: usize) -> Vec<LockView> {
+        self.locks_in_brief(prefix, limit, usize::MAX)
+    }
+
+    /// The same with at most `waiters_max` of those who wait for each: a limit on names alone bounds neither the
+    /// answer nor the time for which the state is looked at.
+    pub fn locks_in_brief(&self, prefix: &str, limit: usize, waiters_max: usize) -> Vec<LockView> {
         self.index
             .lines
             .from(prefix)
             .take_while(|(name, _)| name.as_str().starts_with(prefix))
             .take(limit)
-            .map(|(name, line)| self.view(name, line))
+            .map(|(name, line)| self.view(name, line, waiters_max))
             .collect()
     }
 
@@ -62,13 +73,15 @@ impl LockState {
         }
     }
 
-    fn view(&self, name: &LockName, line: &Line) -> LockView {
+    fn view(&self, name: &LockName, line: &Line, waiters_max: usize) -> LockView {
         let mut view = LockView {
             name: name.clone(),
             holder: None,
             waiters: Vec::new(),
+            waiters_total: line.behind_first() + 1,
         };
-        for claim in line.claims() {
+        // Whoever holds stands in front.
+        for claim in line.claims().take(waiters_max.saturating_add(1)) {
             let session = &self.sessions[&claim.session_id];
             let Acquisition::Live(live) = &session.acquisitions[&claim.acquire_id] else {
                 unreachable!("only live acquisitions stand in lines");
@@ -86,7 +99,9 @@ impl LockState {
                         held_ms,
                     };
                     view.holder = Some(holder);
+                    view.waiters_total -= 1;
                 }
+                Phase::Waiting { .. } if view.waiters.len() == waiters_max => {}
                 Phase::Waiting { until } => {
                     let waiter = WaiterView {
                         session_id,

@@ -81,6 +81,14 @@ fn a_full_line_empties_from_its_end_without_anybody_looking_at_the_others() {
         state.apply(ClusterTime::ZERO, acquire(n, 1, "a"));
     }
     assert_eq!(state.counts().waiters, 4_096);
+    let (whole, brief) = (state.lock("a").unwrap(), state.lock_in_brief("a", 3).unwrap());
+    assert_eq!((whole.waiters.len(), brief.waiters.len()), (4_096, 3));
+    assert_eq!(
+        (&brief.holder, &brief.waiters[..]),
+        (&whole.holder, &whole.waiters[..3])
+    );
+    assert_eq!((whole.waiters_total, brief.waiters_total), (4_096, 4_096));
+    assert_eq!(state.locks_in_brief("a", 10, 3), [brief]);
     for n in (1..=4_096).rev() {
         let applied = state.apply(ClusterTime::ZERO, release(n, 1));
         assert_eq!(applied.events.len(), 1, "nobody else is concerned");

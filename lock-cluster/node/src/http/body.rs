@@ -120,8 +120,10 @@ pub(crate) struct LockBody {
     pub(crate) name: String,
     /// Who holds it; null if nobody does.
     pub(crate) holder: Option<HolderBody>,
-    /// Who waits, the next one first.
+    /// Who waits, the next one first. At most 100, and at most 10 where a `compacted` event carries the state.
     pub(crate) waiters: Vec<WaiterBody>,
+    /// How many wait altogether.
+    pub(crate) waiters_total: usize,
 }
 
 /// Who holds a lock.
@@ -238,6 +240,7 @@ impl From<LockView> for LockBody {
             name: lock.name.to_string(),
             holder: lock.holder.map(HolderBody::from),
             waiters: lock.waiters.into_iter().map(WaiterBody::from).collect(),
+            waiters_total: lock.waiters_total,
         }
     }
 }

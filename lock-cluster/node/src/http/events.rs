@@ -12,6 +12,7 @@ use axum::http::HeaderMap;
 use axum::response::Sse;
 use axum::response::sse::{Event, KeepAlive};
 use futures::Stream;
+use lock_core::LockState;
 use serde::Deserialize;
 use serde_json::json;
 use service_kit::{ApiQuery, Problem};
@@ -30,6 +31,8 @@ const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
 const BUFFERED_MAX: usize = 256;
 /// Locks in the state that a `compacted` event carries.
 const LOCKS_MAX: usize = 10_000;
+/// Waiters of each of them; how many there are is told beside. Applying the log waits while the state is looked at.
+const WAITERS_MAX: usize = 10;
 
 /// Where to begin.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -148,7 +151,8 @@ impl Reader {
 
     /// Tells that the history is gone, and the state instead; answers the index from which the events go on.
     async fn tell_state(&self) -> Result<u64, Gone> {
-        let (resume_from, locks) = self.api.service.look(|state| state.locks("", LOCKS_MAX));
+        let look = |state: &LockState| state.locks_in_brief("", LOCKS_MAX, WAITERS_MAX);
+        let (resume_from, locks) = self.api.service.look(look);
         let locks: Vec<LockBody> = locks.into_iter().map(LockBody::from).collect();
         let data = json!({ "resume_from": resume_from, "locks": locks });
         // The position before the first event to come: whoever comes back with it goes on there.

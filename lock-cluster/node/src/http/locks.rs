@@ -19,6 +19,9 @@ use super::error::{refused, unexpected};
 
 const LIMIT_DEFAULT: usize = 100;
 const LIMIT_MAX: usize = 1_000;
+/// Waiters listed of each lock. The state is looked at under the lock that applying the log needs too: what is listed
+/// must be bounded, and a thousand locks may have four thousand waiters each.
+const WAITERS_MAX: usize = 100;
 
 /// Which locks to list.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -52,7 +55,10 @@ pub(crate) async fn list(
             format!("must be 1 to {LIMIT_MAX}, not {limit}"),
         ));
     }
-    let locks = api.service.read(move |state| state.locks(&prefix, limit)).await?;
+    let locks = api
+        .service
+        .read(move |state| state.locks_in_brief(&prefix, limit, WAITERS_MAX))
+        .await?;
     Ok(Json(LocksBody {
         locks: locks.into_iter().map(LockBody::from).collect(),
     }))
@@ -74,12 +80,13 @@ pub(crate) async fn show(
     ApiPath(name): ApiPath<String>,
 ) -> Result<Json<LockBody>, Problem> {
     let name = parse(&name)?;
-    let read = |state: &LockState| state.lock(name.as_str());
+    let read = |state: &LockState| state.lock_in_brief(name.as_str(), WAITERS_MAX);
     let lock = api.service.read(read).await?;
     let free = || LockBody {
         name: name.to_string(),
         holder: None,
         waiters: Vec::new(),
+        waiters_total: 0,
     };
     Ok(Json(lock.map_or_else(free, LockBody::from)))
 }

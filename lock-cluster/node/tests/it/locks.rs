@@ -283,3 +283,32 @@ async fn a_lock_list_can_be_narrowed_and_cut() {
     .await;
     waiting.abort();
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_long_line_is_counted_whole_and_listed_from_its_head() {
+    const WAITING: u64 = 130;
+    let cluster = Cluster::start(1).await;
+    let holder = cluster.session().await;
+    holder.granted(1, &["gate"], 0).await;
+    let crowd = Arc::new(cluster.session().await);
+    let waiting: Vec<_> = (1..=WAITING)
+        .map(|id| {
+            let crowd = crowd.clone();
+            tokio::spawn(async move { crowd.acquire(id, &["gate"], 60_000).await })
+        })
+        .collect();
+    eventually(SOON, "everybody in line", async || {
+        let status = cluster.api.get("/v1/cluster").await.expect(200);
+        (status["waiters"] == WAITING).then_some(())
+    })
+    .await;
+    let shown = cluster.api.get("/v1/locks/gate").await.expect(200);
+    let listed = cluster.api.get("/v1/locks").await.expect(200)["locks"][0].clone();
+    assert_eq!(shown["waiters"], listed["waiters"]);
+    for lock in [shown, listed] {
+        assert_eq!(lock["waiters"].as_array().map(Vec::len), Some(100));
+        assert_eq!(lock["waiters_total"], WAITING);
+        assert_eq!(lock["holder"]["fencing_token"], 1);
+    }
+    waiting.into_iter().for_each(|waiter| waiter.abort());
+}

@@ -38,8 +38,8 @@ pub(crate) struct LockLine {
     holder: Option<serde_json::Value>,
     /// The next ones.
     waiters: Vec<serde_json::Value>,
-    /// How many there are altogether.
-    #[serde(default)]
+    /// How many there are altogether; the node lists only the first ones.
+    #[serde(default, alias = "waiters_total")]
     waiting: usize,
 }
 
@@ -112,7 +112,7 @@ fn shown(locks: Vec<LockLine>) -> Vec<LockLine> {
     let passing = |lock: &LockLine| lock.name.starts_with("purchase/") || lock.name.starts_with("payment/");
     let mut locks: Vec<_> = locks.into_iter().filter(|lock| !passing(lock)).collect();
     for lock in &mut locks {
-        lock.waiting = lock.waiters.len();
+        lock.waiting = lock.waiting.max(lock.waiters.len());
         lock.waiters.truncate(WAITERS_SHOWN);
     }
     locks.sort_by_key(|lock| std::cmp::Reverse(lock.waiting));

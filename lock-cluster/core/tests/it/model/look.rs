@@ -53,6 +53,7 @@ impl Model {
             name: name.clone(),
             holder: None,
             waiters: vec![],
+            waiters_total: 0,
         };
         for it in self.line(&name) {
             let (session_id, acquire_id, label) = (it.session_id, it.acquire_id, label(it.session_id));
@@ -68,6 +69,7 @@ impl Model {
                 });
             } else {
                 let waits_until = ClusterTime::from_ms(it.asked_at + it.wait);
+                view.waiters_total += 1;
                 view.waiters.push(WaiterView {
                     session_id,
                     label,
