@@ -72,6 +72,9 @@ mod tests {
         table.row(["event/1".to_owned(), "a".to_owned()]);
         table.row(["x\n\u{1b}[2J".to_owned(), String::new()]);
         let lines: Vec<String> = table.to_string().lines().map(str::to_owned).collect();
-        assert_eq!(lines, ["NAME          HOLDER", "event/1       a", r"x\n\u{1b}[2J"]);
+        assert_eq!(
+            lines,
+            ["NAME          HOLDER", "event/1       a", r"x\n\u{1b}[2J"]
+        );
     }
 }
