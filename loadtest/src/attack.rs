@@ -76,9 +76,8 @@ fn configuration(base: &str, plan: &Plan) -> GooseConfiguration {
     config.quiet = 2;
     config.no_print_metrics = true;
     config.no_error_summary = true;
-    // Its control ports would listen on all addresses.
+    // Its control port would listen on all addresses.
     config.no_telnet = true;
-    config.no_websocket = true;
     config
 }
 
