@@ -1,22 +1,40 @@
-//! An administrator: looks who holds what, and now and then takes it away.
+//! An administrator: looks who holds what, now and then takes it away, and changes who belongs to the cluster.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lock_node::LockService;
+use lock_node::service::ServiceError;
+use openraft::AsyncRuntime;
 use rand::RngExt;
 use rand::rngs::SmallRng;
+use rand::seq::IndexedRandom;
 
 use crate::client::{Asking, Scribe};
 use crate::cluster::{Answer, Request};
 use crate::history::What;
 use crate::network::Endpoint;
-use crate::runtime::{LocalInstant, Scope};
+use crate::runtime::{LocalInstant, Scope, SimRt};
 use crate::world::World;
 
 /// Where it sits. No link to it is ever cut.
 pub(crate) const ADMIN: Endpoint = 199;
 
+/// A cluster of fewer cannot lose any.
+const VOTERS_MIN: usize = 3;
+/// A change may meet a leader that is just leaving.
+const RESTORE_TRIES: usize = 50;
+
 const PATIENCE: Duration = Duration::from_secs(1);
+
+fn voters(service: &LockService<SimRt>) -> BTreeSet<Endpoint> {
+    let members = service.status().members.into_iter();
+    members
+        .filter(|member| member.voter)
+        .map(|member| member.id)
+        .collect()
+}
 
 /// One look at one name, written into the history. `None` if nobody answered.
 pub(crate) async fn look(
@@ -43,7 +61,64 @@ pub(crate) async fn look(
     token
 }
 
+/// What it takes to have exactly `voters`: those who are new learn the log first.
+pub(crate) async fn make_members(
+    service: &LockService<SimRt>,
+    all: &[lock_node::Member],
+    voters: BTreeSet<Endpoint>,
+) -> Result<(), ServiceError> {
+    let known: BTreeSet<Endpoint> = service.status().members.iter().map(|member| member.id).collect();
+    for member in all {
+        if voters.contains(&member.id) && !known.contains(&member.id) {
+            service.add_learner(member.clone()).await?;
+        }
+    }
+    service.change_members(voters).await
+}
+
 impl World {
+    /// In the background, too: removes a voter, or takes one in. Three at least stay.
+    pub(crate) fn change_members(&mut self, rng: &mut SmallRng) {
+        let Some(leader) = self.leader().and_then(|id| self.network.member(id)) else {
+            return;
+        };
+        let service = leader.service().clone();
+        let mut voters = voters(&service);
+        let outside: Vec<Endpoint> = self.ids().filter(|id| !voters.contains(id)).collect();
+        if voters.len() > VOTERS_MIN && rng.random_bool(0.5) {
+            let inside: Vec<Endpoint> = voters.iter().copied().collect();
+            voters.remove(inside.choose(rng).expect("there are voters"));
+        } else if let Some(new) = outside.choose(rng) {
+            voters.insert(*new);
+        } else {
+            return;
+        }
+        self.trace.tell(format!("the voters shall be {voters:?}"));
+        let all = self.members();
+        let changing = async move { drop(make_members(&service, &all, voters).await) };
+        drop(Scope::spawn(Some(leader.scope().clone()), changing));
+    }
+
+    /// Makes all nodes voters again. Done when somebody says so: until then a change that was begun before may still
+    /// come through, or have stopped half-way with its leader.
+    pub(crate) async fn restore_members(&self) -> bool {
+        let all = self.members();
+        let everybody: BTreeSet<Endpoint> = self.ids().collect();
+        for _ in 0..RESTORE_TRIES {
+            if let Some(leader) = self.leader().and_then(|id| self.network.member(id)) {
+                let service = leader.service().clone();
+                let (all, wanted) = (all.clone(), everybody.clone());
+                let changing = async move { make_members(&service, &all, wanted).await };
+                let changed = Scope::spawn(Some(leader.scope().clone()), changing).await;
+                if matches!(changed, Ok(Ok(()))) && voters(leader.service()) == everybody {
+                    return true;
+                }
+            }
+            SimRt::sleep(Duration::from_millis(200)).await;
+        }
+        false
+    }
+
     /// In the background: a cluster in trouble does not answer.
     pub(crate) fn break_some_lock(&mut self, rng: &mut SmallRng) {
         let lock = self.names[rng.random_range(0..self.names.len())].clone();

@@ -48,9 +48,11 @@ enum Fault {
     PauseClient,
     /// An administrator breaks a lock.
     Break,
+    /// A member is removed, be it the leader, or a removed one is taken in again.
+    Members,
 }
 
-const ALL: [Fault; 14] = [
+const ALL: [Fault; 15] = [
     Fault::Crash,
     Fault::PowerCut,
     Fault::CrashInFlush,
@@ -65,6 +67,7 @@ const ALL: [Fault; 14] = [
     Fault::CrashClient,
     Fault::PauseClient,
     Fault::Break,
+    Fault::Members,
 ];
 
 /// Breaks things in `world` until `end`, and leaves them broken.
@@ -169,6 +172,7 @@ async fn strike(world: &mut World, fault: Fault, rng: &mut SmallRng) {
         Fault::CrashClient => world.replace_client(client),
         Fault::PauseClient => world.pause_client(client),
         Fault::Break => world.break_some_lock(rng),
+        Fault::Members => world.change_members(rng),
     }
 }
 

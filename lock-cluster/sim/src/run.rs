@@ -84,6 +84,9 @@ async fn become_well(world: &mut World, rng: &mut SmallRng) -> Vec<String> {
     if !eventually(SETTLE, || world.leader().is_some()).await {
         missing.push("liveness: no leader".to_owned());
     }
+    if !world.restore_members().await {
+        missing.push("liveness: the removed nodes cannot be taken in again".to_owned());
+    }
     // Work goes on in the healed cluster, before it is wound up.
     SimRt::sleep(Duration::from_secs(1)).await;
     world.stop_clients();

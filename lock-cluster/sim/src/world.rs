@@ -47,7 +47,6 @@ pub(crate) struct World {
     scopes: BTreeMap<Endpoint, Arc<Scope>>,
     paused: BTreeSet<Endpoint>,
     clients: BTreeMap<Endpoint, Client>,
-    clients_begun: u64,
     pub(crate) counts: Counts,
 }
 
@@ -114,7 +113,6 @@ impl World {
             scopes: BTreeMap::new(),
             paused: BTreeSet::new(),
             clients: BTreeMap::new(),
-            clients_begun: 0,
             counts: Counts::default(),
         };
         for id in 1..=plan.nodes {
@@ -132,6 +130,15 @@ impl World {
 
     pub(crate) fn nodes(&self) -> u64 {
         self.machines.len() as u64
+    }
+
+    pub(crate) fn ids(&self) -> impl Iterator<Item = Endpoint> {
+        self.machines.keys().copied()
+    }
+
+    /// All nodes, whether they belong to the cluster just now or not.
+    pub(crate) fn members(&self) -> Vec<lock_node::Member> {
+        self.machines[&1].members.clone()
     }
 
     /// Nodes and clients.
@@ -235,7 +242,6 @@ impl World {
     }
 
     fn start_client(&mut self, id: Endpoint) {
-        self.clients_begun += 1;
         let scope = Scope::new(name(id), self.drift());
         let client = Client::start(
             id,

@@ -32,7 +32,6 @@ const CHANGE_DEADLINE: Duration = Duration::from_secs(30);
 const OUT_OF_TOUCH: Duration = Duration::from_millis(3 * ELECTION_MS_MAX);
 
 type Write<R> = ClientWriteResult<Cfg<R>>;
-type Changed<R, T> = Result<T, RaftError<Cfg<R>, ClientWriteError<Cfg<R>>>>;
 
 /// A submitted entry whose outcome is to come.
 pub struct Pending<R: ServiceRt>(<R::Oneshot as Oneshot>::Receiver<Write<R>>);
@@ -42,6 +41,8 @@ pub struct Consensus<R: ServiceRt> {
     pub(super) id: u64,
     pub(super) raft: Raft<Cfg<R>, StateMachine<R>>,
     log: LogStore<R>,
+    /// Held while the membership is being changed.
+    changing: Arc<tokio::sync::Mutex<()>>,
     /// The members as this node was told at its start. Their addresses win over those in the log, which may be
     /// from before a move.
     pub(super) told: Arc<BTreeMap<u64, PeerNode>>,
@@ -53,6 +54,7 @@ impl<R: ServiceRt> Clone for Consensus<R> {
             id: self.id,
             raft: self.raft.clone(),
             log: self.log.clone(),
+            changing: self.changing.clone(),
             told: self.told.clone(),
         }
     }
@@ -85,6 +87,7 @@ impl<R: ServiceRt> Consensus<R> {
             id,
             raft,
             log,
+            changing: Arc::default(),
             told: Arc::new(nodes(members)),
         })
     }
@@ -192,26 +195,56 @@ impl<R: ServiceRt> Consensus<R> {
             peer_addr: member.peer_addr.clone(),
             client_url: member.client_url(),
         };
-        self.changed(R::timeout(CHANGE_DEADLINE, self.raft.add_learner(member.id, node, false)).await)
+        self.change(self.raft.add_learner(member.id, node, false)).await
     }
 
     /// Makes exactly these the voters.
     pub(crate) async fn change_members(&self, voters: BTreeSet<u64>) -> Result<(), ServiceError> {
-        self.changed(R::timeout(CHANGE_DEADLINE, self.raft.change_membership(voters, false)).await)
+        self.change(self.raft.change_membership(voters, false)).await
     }
 
-    fn changed<T, Late>(&self, result: Result<Changed<R, T>, Late>) -> Result<(), ServiceError> {
-        match result {
-            Ok(Ok(_)) => Ok(()),
-            Ok(Err(RaftError::APIError(ClientWriteError::ForwardToLeader(forward)))) => {
+    /// One change at a time, and none by a leader that is itself being removed: the library takes both for
+    /// granted, and stops when it is asked otherwise.
+    async fn change<T>(
+        &self,
+        change: impl Future<Output = Result<T, RaftError<Cfg<R>, ClientWriteError<Cfg<R>>>>> + Send,
+    ) -> Result<(), ServiceError>
+    where
+        T: Send,
+    {
+        let in_turn = async {
+            let _turn = self.changing.lock().await;
+            match self.votes() {
+                true => Some(change.await),
+                false => None,
+            }
+        };
+        match R::timeout(CHANGE_DEADLINE, in_turn).await {
+            Ok(Some(Ok(_))) => Ok(()),
+            Ok(Some(Err(RaftError::APIError(ClientWriteError::ForwardToLeader(forward))))) => {
                 Err(self.elsewhere(&forward))
             }
-            Ok(Err(RaftError::APIError(ClientWriteError::LogEntryDiscarded(_)))) | Err(_) => {
+            Ok(Some(Err(RaftError::APIError(ClientWriteError::LogEntryDiscarded(_))))) | Err(_) => {
                 Err(ServiceError::Unknown)
             }
-            Ok(Err(RaftError::APIError(error))) => Err(ServiceError::MembershipRefused(error.to_string())),
-            Ok(Err(RaftError::Fatal(_))) => Err(ServiceError::ShuttingDown),
+            Ok(Some(Err(RaftError::APIError(error)))) => {
+                Err(ServiceError::MembershipRefused(error.to_string()))
+            }
+            Ok(Some(Err(RaftError::Fatal(_)))) => Err(ServiceError::ShuttingDown),
+            // Leading on its way out, or not even a member: nobody leads until that is settled.
+            Ok(None) => Err(ServiceError::NoLeader),
         }
+    }
+
+    /// Whether this node is a voter, as far as it knows.
+    fn votes(&self) -> bool {
+        let metrics = self.raft.metrics();
+        let metrics = metrics.borrow_watched();
+        metrics
+            .membership_config
+            .membership()
+            .voter_ids()
+            .any(|id| id == self.id)
     }
 
     /// Takes a snapshot now, instead of when enough entries have come together.

@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use lock_core::{Command, Event, SessionEnd, SessionId};
 use lock_node::raft::log::LogStore;
 use lock_node::raft::{Cfg, Consensus, StateMachine};
-use lock_node::service::{ClusterClock, FeedEvent, Replica, Role};
+use lock_node::service::{ClusterClock, FeedEvent, Replica};
 use lock_node::{LockService, NodeFaults};
 use openraft::{AsyncRuntime, Raft};
 
@@ -36,11 +36,6 @@ impl Member {
     /// For the checks: what it knows and does.
     pub fn service(&self) -> &LockService<SimRt> {
         &self.service
-    }
-
-    /// Whether it believes to lead.
-    pub fn leads(&self) -> bool {
-        self.service.status().role == Role::Leader
     }
 
     /// Serves a client.

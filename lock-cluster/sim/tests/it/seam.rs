@@ -1,0 +1,60 @@
+//! Behind the seam nobody asks the machine. `tokio::time` and `tokio::spawn` would panic in a simulation; a clock that
+//! is read on the side, or a map in random order, would only make seeds that do not repeat.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const FORBIDDEN: [&str; 8] = [
+    "tokio::time",
+    "tokio::spawn",
+    "tokio::select!",
+    "sync::watch",
+    "std::time::Instant",
+    "SystemTime",
+    "HashMap",
+    "HashSet",
+];
+
+/// Sockets and real files, which the simulation has models of; and tests, which run on tokio.
+const IN_FRONT: [&str; 6] = [
+    "peer",
+    "disk.rs",
+    "snapshot.rs",
+    "suite.rs",
+    "flush_tests.rs",
+    "runtime.rs",
+];
+
+#[test]
+fn the_code_behind_the_seam_asks_only_its_runtime() {
+    let node = Path::new(env!("CARGO_MANIFEST_DIR")).join("../node/src");
+    let mut files = Vec::new();
+    for part in ["service", "raft"] {
+        collect(&node.join(part), &mut files);
+    }
+    assert!(files.len() > 15, "the sources have moved: {files:?}");
+    for file in files {
+        let source = fs::read_to_string(&file).unwrap();
+        let lines = source.lines().enumerate();
+        let code = lines.filter(|(_, line)| !line.trim_start().starts_with("//"));
+        for (number, line) in code {
+            for word in FORBIDDEN {
+                assert!(!line.contains(word), "{}:{}: {word}", file.display(), number + 1);
+            }
+        }
+    }
+}
+
+fn collect(dir: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(dir).unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name();
+        if IN_FRONT.iter().any(|front| name == *front) {
+            continue;
+        }
+        match entry.path() {
+            path if path.is_dir() => collect(&path, files),
+            path => files.push(path),
+        }
+    }
+}
