@@ -14,7 +14,7 @@ use rand::seq::IndexedRandom;
 use crate::client::{Asking, Scribe};
 use crate::cluster::{Answer, Request};
 use crate::history::What;
-use crate::network::Endpoint;
+use crate::network::{Endpoint, name};
 use crate::runtime::{LocalInstant, Scope, SimRt};
 use crate::world::World;
 
@@ -110,6 +110,17 @@ impl World {
                 let (all, wanted) = (all.clone(), everybody.clone());
                 let changing = async move { make_members(&service, &all, wanted).await };
                 let changed = Scope::spawn(Some(leader.scope().clone()), changing).await;
+                self.trace.tell(format!(
+                    "{} was asked to take everybody in: {changed:?}; its members: {:?}",
+                    name(leader.id()),
+                    leader
+                        .service()
+                        .status()
+                        .members
+                        .iter()
+                        .map(|m| (m.id, m.voter))
+                        .collect::<Vec<_>>()
+                ));
                 if matches!(changed, Ok(Ok(()))) && voters(leader.service()) == everybody {
                     return true;
                 }

@@ -214,7 +214,7 @@ impl<R: ServiceRt> Consensus<R> {
     {
         let in_turn = async {
             let _turn = self.changing.lock().await;
-            match self.votes() {
+            match self.belongs() {
                 true => Some(change.await),
                 false => None,
             }
@@ -231,20 +231,17 @@ impl<R: ServiceRt> Consensus<R> {
                 Err(ServiceError::MembershipRefused(error.to_string()))
             }
             Ok(Some(Err(RaftError::Fatal(_)))) => Err(ServiceError::ShuttingDown),
-            // Leading on its way out, or not even a member: nobody leads until that is settled.
+            // Leading on its way out: nobody leads until that is settled.
             Ok(None) => Err(ServiceError::NoLeader),
         }
     }
 
-    /// Whether this node is a voter, as far as it knows.
-    fn votes(&self) -> bool {
+    /// Whether this node is a member, as far as it knows. A learner may lead: one that was a voter when it was elected.
+    fn belongs(&self) -> bool {
         let metrics = self.raft.metrics();
         let metrics = metrics.borrow_watched();
-        metrics
-            .membership_config
-            .membership()
-            .voter_ids()
-            .any(|id| id == self.id)
+        let members = metrics.membership_config.membership();
+        members.get_node(&self.id).is_some()
     }
 
     /// Takes a snapshot now, instead of when enough entries have come together.

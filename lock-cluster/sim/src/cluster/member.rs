@@ -22,12 +22,18 @@ use crate::runtime::{LocalInstant, Scope, SimRt};
 
 /// One life of a member: started, running, and dead with its scope.
 pub struct Member {
+    id: Endpoint,
     scope: Arc<Scope>,
     consensus: Consensus<SimRt>,
     service: LockService<SimRt>,
 }
 
 impl Member {
+    /// Its id.
+    pub fn id(&self) -> Endpoint {
+        self.id
+    }
+
     /// Where its tasks run.
     pub fn scope(&self) -> &Arc<Scope> {
         &self.scope
@@ -101,6 +107,7 @@ impl Machine {
             drop(SimRt::spawn(expire_regardless(service.clone())));
         }
         Arc::new(Member {
+            id: self.id,
             scope,
             consensus,
             service,

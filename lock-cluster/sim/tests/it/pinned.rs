@@ -36,3 +36,10 @@ fn membership_changes_take_turns() {
         finds_nothing(seed, 5);
     }
 }
+
+/// A change that its leader's crash left half-way made a learner of the leader that came next, and it would not take
+/// part in the change back. A learner that leads serves changes like any other leader.
+#[test]
+fn a_learner_that_leads_can_be_made_a_voter() {
+    finds_nothing(5046, 5);
+}
