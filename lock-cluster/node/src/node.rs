@@ -16,6 +16,7 @@
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use futures::future::BoxFuture;
 use service_kit::Running;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -47,8 +48,9 @@ impl Node {
     ///
     /// # Errors
     /// The configuration is refused, a port or the directory is taken, or what is on the disk does not check out.
-    pub async fn start(config: NodeConfig) -> anyhow::Result<Self> {
-        Self::start_with(config, SNAPSHOT_EVERY).await
+    pub fn start(config: NodeConfig) -> BoxFuture<'static, anyhow::Result<Self>> {
+        // A trait object, so that this crate compiles what is behind it, and not every program that embeds a node.
+        Box::pin(Self::start_with(config, SNAPSHOT_EVERY))
     }
 
     /// The same, with a snapshot after so many entries.

@@ -33,7 +33,7 @@ use std::time::Duration;
 use guard::{GuardConfig, Guards};
 use lock_node::HostedNode;
 use service_db::Db;
-use service_kit::{Faults, Metrics, Peer, Readiness, Running, ServiceInfo};
+use service_kit::{Faults, Metrics, Peer, Readiness, Running, ServiceInfo, Starting};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -46,7 +46,11 @@ use workers::settle::Settler;
 const LAST_CHARGES: Duration = Duration::from_millis(500);
 
 /// Starts an instance: opens and migrates its database, listens, serves until `shutdown` falls.
-pub async fn start(config: Config, shutdown: CancellationToken) -> anyhow::Result<Running> {
+pub fn start(config: Config, shutdown: CancellationToken) -> Starting {
+    Box::pin(start_parts(config, shutdown))
+}
+
+async fn start_parts(config: Config, shutdown: CancellationToken) -> anyhow::Result<Running> {
     let db = Db::connect(&config.database_url, store::MIGRATIONS).await?;
     let faults = Faults::new(config.enable_faults, &FAULT_POINTS);
     let node = HostedNode::start(config.embedded_node, &shutdown).await?;

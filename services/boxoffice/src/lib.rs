@@ -34,7 +34,7 @@ pub use config::{Args, Config};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use anyhow::Context as _;
-use service_kit::{Faults, Metrics, Readiness, Running, ServiceInfo};
+use service_kit::{Faults, Metrics, Readiness, Running, ServiceInfo, Starting};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -46,7 +46,11 @@ use crate::workers::prober::Prober;
 use crate::workers::rounds::Rounds;
 
 /// Starts a front door: listens, looks after the instances, serves until `shutdown` falls.
-pub async fn start(config: Config, shutdown: CancellationToken) -> anyhow::Result<Running> {
+pub fn start(config: Config, shutdown: CancellationToken) -> Starting {
+    Box::pin(start_parts(config, shutdown))
+}
+
+async fn start_parts(config: Config, shutdown: CancellationToken) -> anyhow::Result<Running> {
     let listener = service_kit::bind(config.listen)?;
     let addr = listener
         .local_addr()

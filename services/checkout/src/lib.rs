@@ -33,7 +33,7 @@ use std::time::Duration;
 
 use guard::{GuardConfig, Guards};
 use lock_node::HostedNode;
-use service_kit::{Faults, Metrics, Peer, Readiness, Running, ServiceInfo, http_client};
+use service_kit::{Faults, Metrics, Peer, Readiness, Running, ServiceInfo, Starting, http_client};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -124,7 +124,11 @@ pub async fn assemble(config: &Config, shutdown: &CancellationToken) -> anyhow::
 ///
 /// # Errors
 /// The address, the book or the lock node's disk cannot be had.
-pub async fn start(config: Config, shutdown: CancellationToken) -> anyhow::Result<Running> {
+pub fn start(config: Config, shutdown: CancellationToken) -> Starting {
+    Box::pin(start_parts(config, shutdown))
+}
+
+async fn start_parts(config: Config, shutdown: CancellationToken) -> anyhow::Result<Running> {
     let listener = service_kit::bind(config.listen)?;
     // First in, last out: the other members need it, and so does our own session when it is closed.
     let node = HostedNode::start(config.embedded_node.clone(), &shutdown).await?;

@@ -27,11 +27,15 @@ mod store;
 pub use config::{Args, Config};
 
 use service_db::Db;
-use service_kit::{Faults, Metrics, Readiness, Running, ServiceInfo};
+use service_kit::{Faults, Metrics, Readiness, Running, ServiceInfo, Starting};
 use tokio_util::sync::CancellationToken;
 
 /// Starts a gateway: opens and migrates its ledger, listens, serves until `shutdown` falls.
-pub async fn start(config: Config, shutdown: CancellationToken) -> anyhow::Result<Running> {
+pub fn start(config: Config, shutdown: CancellationToken) -> Starting {
+    Box::pin(start_parts(config, shutdown))
+}
+
+async fn start_parts(config: Config, shutdown: CancellationToken) -> anyhow::Result<Running> {
     let db = Db::connect(&config.database_url, store::MIGRATIONS).await?;
     let ledger = store::Ledger::new(db.clone());
     let faults = Faults::new(config.enable_faults, &http::FAULT_POINTS);

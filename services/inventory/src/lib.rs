@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use guard::{GuardConfig, Guards};
 use lock_node::HostedNode;
-use service_kit::{Faults, Metrics, Readiness, Running, ServiceInfo};
+use service_kit::{Faults, Metrics, Readiness, Running, ServiceInfo, Starting};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -45,7 +45,11 @@ const LAST_SECTIONS: Duration = Duration::from_millis(500);
 ///
 /// # Errors
 /// The address, the database or the lock node's disk cannot be had.
-pub async fn start(config: Config, shutdown: CancellationToken) -> anyhow::Result<Running> {
+pub fn start(config: Config, shutdown: CancellationToken) -> Starting {
+    Box::pin(start_parts(config, shutdown))
+}
+
+async fn start_parts(config: Config, shutdown: CancellationToken) -> anyhow::Result<Running> {
     let listener = service_kit::bind(config.listen)?;
     let store = Store::connect(&config.database_url).await?;
     let member = HostedNode::start(config.embedded_node, &shutdown).await?;

@@ -60,4 +60,4 @@ pub use idempotency::IdempotencyKey;
 pub use metrics::Metrics;
 pub use peer::{Answer, CallError, Peer, http_client};
 pub use problem::{FieldError, Problem};
-pub use server::{Running, bind, serve};
+pub use server::{Running, Starting, bind, serve};

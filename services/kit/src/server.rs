@@ -55,6 +55,12 @@ pub fn bind(addr: SocketAddr) -> anyhow::Result<TcpListener> {
     })
 }
 
+/// A service on its way up, as its library's `start` returns it.
+///
+/// Boxed as a trait object, and not an `async fn`, for the compiler's sake: the body of an async function is compiled
+/// by every crate that awaits it, so each program, and each test of a program, would compile the whole service again.
+pub type Starting = BoxFuture<'static, anyhow::Result<Running>>;
+
 /// A service at work. Stops when the token it was started with falls.
 pub struct Running {
     /// Where it listens (the real port, also when asked for port 0).

@@ -26,6 +26,7 @@ mod secret;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use futures::future::BoxFuture;
 use service_kit::Running;
 use tokio_util::sync::CancellationToken;
 
@@ -51,7 +52,11 @@ impl Suite {
     /// # Errors
     /// A part that could not start (a port taken, a folder not writable, a database out of reach), by name.
     /// What had been started by then is stopped again.
-    pub async fn start(config: SuiteConfig) -> anyhow::Result<Self> {
+    pub fn start(config: SuiteConfig) -> BoxFuture<'static, anyhow::Result<Self>> {
+        Box::pin(Self::start_or_stop(config))
+    }
+
+    async fn start_or_stop(config: SuiteConfig) -> anyhow::Result<Self> {
         let mut suite = Self {
             front_door: format!("http://127.0.0.1:{}", config.ports.front_door),
             shutdown: CancellationToken::new(),

@@ -26,7 +26,7 @@ const ASK_FOR: Duration = Duration::from_secs(3);
     get, path = "/v1/audit/{event_id}", tag = "boxoffice", params(("event_id" = EventId, Path)),
     responses(
         (status = 200, body = AuditReport, description = "The verdict; what could not be read is `unknown`"),
-        (status = 404, description = "`not-found`: inventory knows no such event"),
+        (status = 404, description = "`event-not-found`: inventory knows no such event"),
     )
 )]
 pub(super) async fn show(
