@@ -13,10 +13,10 @@ use rand::seq::IndexedRandom;
 
 use crate::client::{Asking, Scribe};
 use crate::cluster::{Answer, Request};
-use crate::history::What;
 use crate::network::{Endpoint, name};
 use crate::runtime::{LocalInstant, Scope, SimRt};
 use crate::world::World;
+use lock_history::What;
 
 /// Where it sits. No link to it is ever cut.
 pub(crate) const ADMIN: Endpoint = 199;

@@ -15,13 +15,12 @@
 //!
 //! A run ([`run`]) has two halves. In the first, faults; whatever must *never* happen is checked over all of it. In
 //! the second everything is mended, and what must *eventually* happen has to, in bounded time. The checks are in
-//! [`history`] (what clients saw, what the cluster says it did) and in [`cluster`] (all replicas are the same), and
+//! [`lock_history`] (what clients saw, what the cluster says it did) and in [`cluster`] (all replicas are the same), and
 //! tests plant bugs ([`Plant`]) to see them found.
 
 pub mod client;
 pub mod cluster;
 pub mod disk;
-pub mod history;
 pub mod network;
 pub mod runtime;
 

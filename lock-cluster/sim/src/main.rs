@@ -133,7 +133,7 @@ fn run_all(seeds: RangeInclusive<u64>, threads: Option<usize>, size: &Size) -> b
     println!(
         "{} seeds in {seconds:.1} s, {found} found something\n\
          {} grants, {} messages ({} lost), {} entries applied, {} snapshots installed, {} node crashes ({} writes lost), \
-         {} pauses, {} client crashes",
+         {} pauses, {} client crashes, {} pieces of history explained ({} passed over)",
         reports.len(),
         sum(|report| report.counts.grants),
         sum(|report| report.counts.messages),
@@ -144,6 +144,8 @@ fn run_all(seeds: RangeInclusive<u64>, threads: Option<usize>, size: &Size) -> b
         sum(|report| report.counts.lost_writes),
         sum(|report| report.counts.pauses),
         sum(|report| report.counts.client_crashes),
+        sum(|report| report.counts.searched),
+        sum(|report| report.counts.passed_over),
     );
     found > 0
 }

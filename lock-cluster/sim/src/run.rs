@@ -11,13 +11,13 @@ use uuid::Uuid;
 
 use crate::client::{Asking, TTL_MAX};
 use crate::cluster::{Answer, Request};
-use crate::history::book::Book;
-use crate::history::{self, Verdict, What};
 use crate::nemesis;
 use crate::plan::Plan;
 use crate::runtime::{SimRt, take_panics};
 use crate::trace::Trace;
 use crate::world::{Counts, World};
+use lock_history::book::Book;
+use lock_history::{Verdict, What};
 
 /// Two elections, with all their bad luck, and a snapshot in between.
 const SETTLE: Duration = Duration::from_secs(8);
@@ -74,8 +74,10 @@ async fn play(plan: &Plan, trace: Trace) -> (Vec<String>, Counts) {
     .await;
     world.heal().await;
     let mut violations = become_well(&mut world, &mut rng).await;
+    let linear = lock_history::linear::check(&world.scribe.history());
     violations.extend(verdict(&world));
-    (violations, count(&world))
+    violations.extend(linear.violations.iter().map(|what| format!("linear: {what}")));
+    (violations, count(&world, &linear))
 }
 
 /// The liveness half: what must come to be once nothing is broken.
@@ -143,7 +145,7 @@ async fn acquire_everything(world: &World, rng: &mut SmallRng) -> Result<(), Str
     for (number, name) in world.names.iter().enumerate() {
         let wait = TTL_MAX + EXPIRY_SLACK;
         let wait = WaitMs::new(wait.as_millis() as u64).expect("within the limits");
-        let attempt = history::Attempt {
+        let attempt = lock_history::Attempt {
             session,
             id: AcquireId::new(number as u64 + 1),
         };
@@ -176,7 +178,7 @@ fn verdict(world: &World) -> Vec<String> {
     );
     let history = world.scribe.history();
     found.extend(
-        history::check(&history)
+        lock_history::check(&history)
             .into_iter()
             .map(|what| format!("history: {what}")),
     );
@@ -196,7 +198,7 @@ fn verdict(world: &World) -> Vec<String> {
     found
 }
 
-fn count(world: &World) -> Counts {
+fn count(world: &World, linear: &lock_history::linear::Found) -> Counts {
     let (messages, lost_messages) = world.network.messages();
     let (applied, restored) = world.agreement.counts();
     let history = world.scribe.history();
@@ -206,6 +208,8 @@ fn count(world: &World) -> Counts {
         .count();
     Counts {
         grants: grants as u64,
+        searched: linear.searched as u64,
+        passed_over: linear.passed_over as u64,
         messages,
         lost_messages,
         lost_writes: world.lost_writes(),

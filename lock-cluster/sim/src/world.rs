@@ -61,6 +61,10 @@ pub struct Counts {
     pub client_crashes: u64,
     /// Grants that clients were told of.
     pub grants: u64,
+    /// Pieces of one lock's history that one lock can explain.
+    pub searched: u64,
+    /// Pieces in which too much was open to look for an explanation.
+    pub passed_over: u64,
     /// Messages sent.
     pub messages: u64,
     /// Messages lost.

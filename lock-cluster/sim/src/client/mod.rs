@@ -22,10 +22,10 @@ use uuid::Uuid;
 pub use self::asking::Asking;
 use self::session::Session;
 use crate::cluster::{Answer, Request};
-use crate::history::{History, Moment, What};
 use crate::network::{Endpoint, Network, name};
 use crate::runtime::{Scope, SimRt, true_ns};
 use crate::trace::Trace;
+use lock_history::{History, Moment, What};
 
 /// Attempts that one session makes at a time.
 const WORKERS: usize = 2;

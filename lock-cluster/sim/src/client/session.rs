@@ -13,8 +13,8 @@ use tokio::sync::Notify;
 
 use super::Inner as Client;
 use crate::cluster::{Answer, Request};
-use crate::history::{Attempt, What};
 use crate::runtime::{LocalInstant, SimRt, true_moment, true_ns};
+use lock_history::{Attempt, What};
 
 pub(super) struct Session {
     pub(super) id: SessionId,

@@ -12,8 +12,8 @@ use rand::RngExt;
 use super::Inner as Client;
 use super::session::Session;
 use crate::cluster::{Answer, Request};
-use crate::history::{Attempt, Verdict, What};
 use crate::runtime::SimRt;
+use lock_history::{Attempt, Verdict, What};
 
 /// How much longer than its wait one try of an acquire is waited for, and the whole of it.
 const ANSWER_WITHIN: Duration = Duration::from_millis(1_000);

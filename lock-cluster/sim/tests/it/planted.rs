@@ -31,6 +31,11 @@ fn a_grant_without_a_durable_majority_is_seen_by_the_clients() {
 }
 
 #[test]
+fn a_grant_without_a_durable_majority_cannot_be_explained_by_one_lock() {
+    found(Plant::AcknowledgeBeforeFlush, "linear", 60);
+}
+
+#[test]
 fn a_snapshot_without_the_remembered_answers_is_seen_by_the_replicas() {
     found(Plant::ForgetAnswersInSnapshots, "agreement", 60);
 }

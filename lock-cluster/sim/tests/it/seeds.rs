@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use lock_sim::{Plan, run};
 
 fn nothing_is_found(seeds: RangeInclusive<u64>, nodes: u64) {
-    let mut grants = 0;
+    let (mut grants, mut explained, mut passed_over) = (0, 0, 0);
     let runs = seeds.clone().count() as u64;
     for seed in seeds {
         let plan = Plan {
@@ -14,6 +14,8 @@ fn nothing_is_found(seeds: RangeInclusive<u64>, nodes: u64) {
         };
         let report = run(&plan);
         grants += report.counts.grants;
+        explained += report.counts.searched;
+        passed_over += report.counts.passed_over;
         assert!(
             report.violations.is_empty(),
             "seed {seed}: {:#?}\nagain: {}",
@@ -23,6 +25,10 @@ fn nothing_is_found(seeds: RangeInclusive<u64>, nodes: u64) {
     }
     // A run in which nobody got anything has proved nothing.
     assert!(grants > 20 * runs, "only {grants} grants in {runs} runs");
+    assert!(
+        explained > passed_over,
+        "{passed_over} pieces of history were passed over, {explained} explained"
+    );
 }
 
 #[test]

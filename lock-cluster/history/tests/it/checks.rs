@@ -3,8 +3,8 @@
 use lock_core::{
     AcquireId, Event, FencingToken, LockName, LockNames, ReleaseReason, SessionEnd, SessionId, TtlMs, WaitEnd,
 };
-use lock_sim::history::book::Book;
-use lock_sim::history::{Attempt, Moment, Verdict, What, check};
+use lock_history::book::Book;
+use lock_history::{Attempt, Moment, Verdict, What, check};
 use uuid::Uuid;
 
 fn session(number: u128) -> SessionId {

@@ -17,19 +17,23 @@
 //! | nobody is ended before their time | "session expired" told to one that still trusts it |
 //! | reads are not stale | a look that was begun during somebody's holding, and ended in it, sees another |
 //!
-//! The other half, what only servers know (who stood in line before whom), is checked by [`book`].
+//! Two more checks look at the same cluster from other sides. [`book`] reads what only servers know: who stood in line
+//! before whom. [`linear`] trusts no rule of this page: it asks whether the answers of one name can be explained at
+//! all, by one lock that is used by one client at a time.
 
 pub mod book;
 mod check;
+pub mod linear;
 
 use std::fmt;
 
 use lock_core::{AcquireId, LockName, LockNames, SessionId};
+use serde::{Deserialize, Serialize};
 
 pub use check::check;
 
 /// One attempt of one session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Attempt {
     /// Whose.
     pub session: SessionId,
@@ -46,7 +50,7 @@ impl fmt::Display for Attempt {
 }
 
 /// A final answer to an acquire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verdict {
     /// It holds, under this token.
     Granted(u64),
@@ -65,7 +69,7 @@ pub enum Verdict {
 }
 
 /// Something that happened to a client.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum What {
     /// It asked for the first time under this attempt.
     Asked(Attempt, LockNames),
@@ -90,7 +94,7 @@ pub enum What {
 }
 
 /// Something that happened, and when.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Moment {
     /// In true time, nanoseconds.
     pub at: u64,
