@@ -1,7 +1,7 @@
 //! The command line. Everything has an environment variable, too; a token comes from a file or the environment,
 //! never from an argument that every user of the machine can read.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -40,6 +40,10 @@ pub(crate) struct ClusterArgs {
     /// File with the bearer token for administrative calls (else the environment variable LOCK_ADMIN_TOKEN)
     #[arg(long, global = true, env = "LOCK_ADMIN_TOKEN_FILE")]
     token_file: Option<PathBuf>,
+    /// File with the bearer token that the nodes want of every client (else the environment variable LOCK_TOKEN);
+    /// an administrator's token does as well
+    #[arg(long, global = true, env = "LOCK_TOKEN_FILE")]
+    client_token_file: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -129,19 +133,27 @@ pub(crate) struct LockArgs {
 }
 
 impl ClusterArgs {
+    /// An administrator is a client, too, so that one token is enough for either.
     pub(crate) fn client_config(&self) -> anyhow::Result<ClientConfig> {
-        let token = match &self.token_file {
-            Some(file) => {
-                Some(std::fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))?)
-            }
-            None => std::env::var("LOCK_ADMIN_TOKEN").ok(),
-        };
         let mut config = ClientConfig::new(&self.urls);
-        config.token = token
-            .map(|token| token.trim().to_owned())
-            .filter(|token| !token.is_empty());
+        config.token = match token(self.token_file.as_deref(), "LOCK_ADMIN_TOKEN")? {
+            Some(admin) => Some(admin),
+            None => token(self.client_token_file.as_deref(), "LOCK_TOKEN")?,
+        };
         Ok(config)
     }
+}
+
+/// The token in the file, or else in the environment.
+fn token(file: Option<&Path>, variable: &str) -> anyhow::Result<Option<String>> {
+    let token = match file {
+        Some(file) => {
+            Some(std::fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))?)
+        }
+        None => std::env::var(variable).ok(),
+    };
+    let token = token.map(|token| token.trim().to_owned());
+    Ok(token.filter(|token| !token.is_empty()))
 }
 
 /// `250ms`, `5s`, `1m`; a bare number is seconds.

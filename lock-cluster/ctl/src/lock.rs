@@ -28,7 +28,6 @@ const GRACE: Duration = Duration::from_millis(500);
 pub(crate) async fn run(mut config: ClientConfig, args: LockArgs) -> anyhow::Result<ExitCode> {
     config.ttl = args.ttl;
     config.label = args.label.clone().unwrap_or_else(label);
-    // The admin token is for administrators' calls; holding a lock needs none.
     let client = LockClient::connect(config).await?;
     let grant = tokio::select! {
         grant = client.acquire(&args.names, args.wait) => grant,

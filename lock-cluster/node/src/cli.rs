@@ -7,15 +7,17 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use clap::Args;
 
-use crate::config::{Member, NodeConfig, Secret};
+use crate::config::{Member, NodeConfig, PeerTlsFiles, Secret};
 
 /// Environment variable with the peers' shared secret, where no file is given.
 const PEER_SECRET: &str = "LOCK_NODE_PEER_SECRET";
 /// Environment variable with the administrators' token, where no file is given.
 const ADMIN_TOKEN: &str = "LOCK_NODE_ADMIN_TOKEN";
+/// Environment variable with the clients' token, where no file is given.
+const CLIENT_TOKEN: &str = "LOCK_NODE_CLIENT_TOKEN";
 
 /// The flags of the `lock-node` program.
 #[derive(Clone, Debug, Args)]
@@ -87,6 +89,45 @@ struct MemberArgs {
     /// without one these calls are refused
     #[arg(long, env = "LOCK_NODE_ADMIN_TOKEN_FILE", value_name = "FILE")]
     admin_token_file: Option<PathBuf>,
+
+    /// File with the bearer token that clients must show (or the token itself in LOCK_NODE_CLIENT_TOKEN);
+    /// without one, whoever reaches the client port is answered
+    #[arg(long, env = "LOCK_NODE_CLIENT_TOKEN_FILE", value_name = "FILE")]
+    client_token_file: Option<PathBuf>,
+
+    #[command(flatten)]
+    peer_tls: PeerTlsArgs,
+}
+
+/// TLS between members: all three files, on all members, or none.
+#[derive(Clone, Debug, Args)]
+struct PeerTlsArgs {
+    /// PEM file with this member's certificate, which names it: DNS name lock-node-ID [default: no TLS between members]
+    #[arg(long, env = "LOCK_NODE_PEER_TLS_CERT", value_name = "FILE")]
+    peer_tls_cert: Option<PathBuf>,
+
+    /// PEM file with the certificate's private key
+    #[arg(long, env = "LOCK_NODE_PEER_TLS_KEY", value_name = "FILE")]
+    peer_tls_key: Option<PathBuf>,
+
+    /// PEM file with the authority that signs the members' certificates
+    #[arg(long, env = "LOCK_NODE_PEER_TLS_CA", value_name = "FILE")]
+    peer_tls_ca: Option<PathBuf>,
+}
+
+impl PeerTlsArgs {
+    fn into_files(self) -> anyhow::Result<Option<PeerTlsFiles>> {
+        match (self.peer_tls_cert, self.peer_tls_key, self.peer_tls_ca) {
+            (Some(cert), Some(key), Some(ca)) => Ok(Some(PeerTlsFiles { cert, key, ca })),
+            (cert, key, ca) => {
+                ensure!(
+                    cert.is_none() && key.is_none() && ca.is_none(),
+                    "TLS between members takes all of --peer-tls-cert, --peer-tls-key and --peer-tls-ca, or none"
+                );
+                Ok(None)
+            }
+        }
+    }
 }
 
 impl NodeArgs {
@@ -145,7 +186,9 @@ impl MemberArgs {
                 .unwrap_or_else(|| PathBuf::from(format!("data/lock-node-{id}"))),
             bootstrap: self.bootstrap,
             peer_secret: secret(self.peer_secret_file.as_deref(), PEER_SECRET)?,
+            peer_tls: self.peer_tls.into_files()?,
             admin_token: secret(self.admin_token_file.as_deref(), ADMIN_TOKEN)?,
+            client_token: secret(self.client_token_file.as_deref(), CLIENT_TOKEN)?,
             enable_faults,
         };
         config.validate()?;
@@ -242,6 +285,29 @@ mod tests {
             Some(1)
         );
         assert!(Host::try_parse_from(["inventory", "--embed-lock-node", "1"]).is_err());
+    }
+
+    #[test]
+    fn tls_between_members_takes_three_files_or_none() {
+        let with = |flags: &[&str]| {
+            let args = ["lock-node", "--id", "7"].iter().chain(flags);
+            Program::parse_from(args)
+                .node
+                .into_config()
+                .map(|config| config.peer_tls)
+        };
+        assert_eq!(with(&[]).unwrap(), None);
+        let two = with(&["--peer-tls-cert", "a", "--peer-tls-key", "b"]);
+        assert!(two.unwrap_err().to_string().contains("--peer-tls-ca"));
+        let three = with(&[
+            "--peer-tls-cert",
+            "a",
+            "--peer-tls-key",
+            "b",
+            "--peer-tls-ca",
+            "c",
+        ]);
+        assert_eq!(three.unwrap().map(|files| files.ca), Some(PathBuf::from("c")));
     }
 
     #[test]

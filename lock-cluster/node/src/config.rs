@@ -79,6 +79,18 @@ impl std::str::FromStr for Member {
     }
 }
 
+/// The files of TLS between members, all PEM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerTlsFiles {
+    /// This member's certificate, and those between it and the authority. It names the member, as the DNS name
+    /// `lock-node-<id>`, and is good for both ends of a connection.
+    pub cert: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+    /// The authority that signs the members' certificates, and nobody else's.
+    pub ca: PathBuf,
+}
+
 /// Everything a node is started with.
 #[derive(Clone, Debug)]
 pub struct NodeConfig {
@@ -97,8 +109,12 @@ pub struct NodeConfig {
     pub bootstrap: bool,
     /// What the peers prove to each other that they know.
     pub peer_secret: Option<Secret>,
+    /// TLS between the members; the same on all of them, or they refuse each other.
+    pub peer_tls: Option<PeerTlsFiles>,
     /// Bearer token of the calls that break locks or change the membership; without one they are refused.
     pub admin_token: Option<Secret>,
+    /// Bearer token without which clients are not answered; without one, everybody is who reaches the port.
+    pub client_token: Option<Secret>,
     /// Whether the fault points may be switched on.
     pub enable_faults: bool,
 }
@@ -180,7 +196,9 @@ mod tests {
             data_dir: PathBuf::from("unused"),
             bootstrap: true,
             peer_secret: None,
+            peer_tls: None,
             admin_token: None,
+            client_token: None,
             enable_faults: false,
         }
     }

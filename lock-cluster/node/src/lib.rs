@@ -23,8 +23,11 @@ pub mod service;
 
 #[cfg(test)]
 mod cluster_tests;
+// For test support that is shared with the tests outside of this crate.
+#[cfg(test)]
+extern crate self as lock_node;
 
-pub use config::{ConfigError, Member, NodeConfig, Secret};
+pub use config::{ConfigError, Member, NodeConfig, PeerTlsFiles, Secret};
 pub use faults::NodeFaults;
 pub use hosted::HostedNode;
 pub use node::Node;

@@ -27,7 +27,7 @@ use crate::faults::NodeFaults;
 use crate::http;
 use crate::raft::log::LogStore;
 use crate::raft::log::disk::DiskLog;
-use crate::raft::peer::{self, Key, PeerNetwork};
+use crate::raft::peer::{self, Key, PeerNetwork, PeerTls, Transport};
 use crate::raft::snapshot::SnapshotDir;
 use crate::raft::{Consensus, SNAPSHOT_EVERY, StateMachine, nodes};
 use crate::service::{ClusterClock, LockService, Replica};
@@ -56,6 +56,7 @@ impl Node {
     /// The same, with a snapshot after so many entries.
     pub(crate) async fn start_with(mut config: NodeConfig, snapshot_every: u64) -> anyhow::Result<Self> {
         config.validate()?;
+        let transport = transport(&config)?;
         let client_port = service_kit::bind(config.client_addr)?;
         let peer_port = service_kit::bind(config.peer_addr)?;
         name_chosen_ports(&mut config, &client_port, &peer_port)?;
@@ -73,7 +74,13 @@ impl Node {
         let clock = Arc::new(ClusterClock::new());
         let machine = StateMachine::new(replica.clone(), clock.clone(), snapshots);
         let key = Key::new(config.peer_secret.as_ref());
-        let network = PeerNetwork::new(config.id, key.clone(), faults.clone(), nodes(&config.members));
+        let network = PeerNetwork::new(
+            config.id,
+            key.clone(),
+            transport.clone(),
+            faults.clone(),
+            nodes(&config.members),
+        );
         let consensus =
             Consensus::start(config.id, &config.members, log, machine, network, snapshot_every).await?;
 
@@ -83,6 +90,7 @@ impl Node {
             peer_port,
             config.id,
             key,
+            transport,
             raft,
             faults.clone(),
             closing.clone(),
@@ -91,7 +99,11 @@ impl Node {
             consensus.bootstrap().await.context("forming the cluster")?;
         }
         let service = LockService::start(consensus.clone(), replica, clock, faults.clone());
-        let api = http::Api::new(service.clone(), config.admin_token, closing.clone());
+        let tokens = http::Tokens {
+            client: config.client_token,
+            admin: config.admin_token,
+        };
+        let api = http::Api::new(service.clone(), tokens, closing.clone());
         let router = http::router(api, faults.switches().clone());
         let clients = service_kit::serve(client_port, router, closing.clone());
         tracing::info!(node.id = config.id, client_url, "lock node started");
@@ -139,6 +151,16 @@ impl Node {
         }
         self.consensus.shutdown().await;
     }
+}
+
+/// What the members' connections are made with.
+fn transport(config: &NodeConfig) -> anyhow::Result<Transport> {
+    let Some(files) = &config.peer_tls else {
+        return Ok(Transport::Plain);
+    };
+    let tls = PeerTls::load(files).context("TLS between the members")?;
+    tls.check_own(config.id).context("TLS between the members")?;
+    Ok(Transport::Tls(tls))
 }
 
 /// Where the system was asked for a port, the node's own entry among the members learns which it is.

@@ -22,7 +22,9 @@ fn lock_member(config: &SuiteConfig, id: u64, secret: &Secret) -> NodeConfig {
         data_dir: config.data_dir.join(format!("lock-node-{id}")),
         bootstrap: true,
         peer_secret: Some(secret.clone()),
+        peer_tls: None,
         admin_token: None,
+        client_token: None,
         enable_faults: config.faults,
     }
 }

@@ -38,7 +38,9 @@ impl Shell {
             data_dir: dir.path().to_owned(),
             bootstrap: true,
             peer_secret: None,
+            peer_tls: None,
             admin_token: Secret::new(ADMIN_TOKEN),
+            client_token: None,
             enable_faults: false,
         })
         .await

@@ -69,7 +69,9 @@ impl Cluster {
             data_dir: self.dirs[at].path().to_owned(),
             bootstrap: true,
             peer_secret: self.secret.clone(),
+            peer_tls: None,
             admin_token: None,
+            client_token: None,
             enable_faults: true,
         }
     }

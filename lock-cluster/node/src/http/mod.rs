@@ -17,6 +17,8 @@
 //! | `GET /v1/cluster` | 200, from any node |
 //! | `POST /v1/cluster/members`, `DELETE /v1/cluster/members/{id}` | 200 (administrators) |
 //!
+//! Where the node was given a client token, all of these want it (`guest`); an administrator's passes, too.
+//!
 //! Hanging up is a request of its own: the server drops the handler of a connection that was closed, the handler
 //! drops the service's future, and that gives the place in the queue back.
 //!
@@ -24,11 +26,13 @@
 //! queue never keeps a session from being kept alive.
 
 mod admin;
+mod bearer;
 mod body;
 mod cluster;
 mod error;
 mod events;
 mod feed;
+mod guest;
 mod locks;
 mod metrics;
 mod openapi;
@@ -36,8 +40,8 @@ mod sessions;
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::routing::{delete, get, post, put};
+use axum::{Router, middleware};
 use service_kit::{Faults, Metrics, Readiness, ServiceInfo, finish};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -54,18 +58,27 @@ const WAITING_MAX: usize = 12_288;
 #[derive(Clone)]
 pub(crate) struct Api {
     service: LockService,
-    admin_token: Option<Arc<Secret>>,
+    tokens: Arc<Tokens>,
     waiting: Arc<Semaphore>,
     /// Ends the event streams: a stream has no end of its own, and would hold the shutdown up.
     closing: CancellationToken,
 }
 
+/// What callers are known by.
+#[derive(Debug)]
+pub(crate) struct Tokens {
+    /// Without one, everybody is a client.
+    pub(crate) client: Option<Secret>,
+    /// Without one, nobody is an administrator.
+    pub(crate) admin: Option<Secret>,
+}
+
 impl Api {
-    pub(crate) fn new(service: LockService, admin_token: Option<Secret>, closing: CancellationToken) -> Self {
-        let admin_token = admin_token.map(Arc::new);
+    pub(crate) fn new(service: LockService, tokens: Tokens, closing: CancellationToken) -> Self {
+        let tokens = Arc::new(tokens);
         Self {
             service,
-            admin_token,
+            tokens,
             waiting: Arc::new(Semaphore::new(WAITING_MAX)),
             closing,
         }
@@ -108,5 +121,6 @@ fn routes(api: Api) -> Router {
         .route("/v1/cluster", get(cluster::status))
         .route("/v1/cluster/members", post(cluster::add_member))
         .route("/v1/cluster/members/{id}", delete(cluster::remove_member))
+        .layer(middleware::from_fn_with_state(api.clone(), guest::admit))
         .with_state(api)
 }

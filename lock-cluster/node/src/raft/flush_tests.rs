@@ -13,7 +13,7 @@ use testkit::eventually;
 use super::log::LogStore;
 use super::log::device::{DeviceState, Flushed, LogDevice, LogPosition, VoteRecord};
 use super::log::disk::DiskLog;
-use super::peer::{Key, PeerNetwork};
+use super::peer::{Key, PeerNetwork, Transport};
 use super::snapshot::SnapshotDir;
 use super::{Consensus, StateMachine, nodes};
 use crate::service::{ClusterClock, LockService, Replica};
@@ -72,7 +72,13 @@ async fn lone_node(dir: &std::path::Path, held: Held) -> (Consensus<crate::Tokio
     let (replica, clock) = (Arc::new(Replica::new()), Arc::new(ClusterClock::new()));
     let snapshots = Arc::new(SnapshotDir::open(&dir.join("snapshots")).unwrap());
     let machine = StateMachine::new(replica.clone(), clock.clone(), snapshots);
-    let network = PeerNetwork::new(1, Key::new(None), faults.clone(), nodes(&members));
+    let network = PeerNetwork::new(
+        1,
+        Key::new(None),
+        Transport::Plain,
+        faults.clone(),
+        nodes(&members),
+    );
     let consensus = Consensus::start(1, &members, log, machine, network, 1_000)
         .await
         .unwrap();

@@ -163,7 +163,9 @@ impl Cluster {
             data_dir: self.dirs.path().join(member.id.to_string()),
             bootstrap: true,
             peer_secret: Secret::new("a secret of peers"),
+            peer_tls: None,
             admin_token: Secret::new(ADMIN_TOKEN),
+            client_token: None,
             enable_faults: true,
         }
     }

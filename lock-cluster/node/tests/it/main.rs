@@ -6,10 +6,12 @@
 mod admin;
 mod api;
 mod bad_input;
+mod certificates;
 mod client;
 mod cluster;
 mod events;
 mod failover;
 mod locks;
 mod process;
+mod rails;
 mod sessions;

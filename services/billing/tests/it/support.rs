@@ -84,7 +84,9 @@ impl World {
             data_dir: dir.path().to_owned(),
             bootstrap: true,
             peer_secret: None,
+            peer_tls: None,
             admin_token: None,
+            client_token: None,
             enable_faults: false,
         };
         let node_url = format!("http://{client_addr}");

@@ -53,7 +53,9 @@ fn lock_node(dir: &TempDir) -> (NodeConfig, String) {
         data_dir: dir.path().join("lock-node"),
         bootstrap: true,
         peer_secret: None,
+        peer_tls: None,
         admin_token: None,
+        client_token: None,
         enable_faults: false,
     };
     (config, url)

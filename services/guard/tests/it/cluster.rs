@@ -34,7 +34,9 @@ impl Cluster {
             data_dir: dir.path().to_owned(),
             bootstrap: true,
             peer_secret: None,
+            peer_tls: None,
             admin_token: None,
+            client_token: None,
             enable_faults: false,
         };
         Self {

@@ -53,7 +53,9 @@ impl Cluster {
                 data_dir: self.dirs.path().join(member.id.to_string()),
                 bootstrap: true,
                 peer_secret: None,
+                peer_tls: None,
                 admin_token: None,
+                client_token: None,
                 enable_faults: false,
             };
             self.nodes.push(Node::start(config).await.expect("a node starts"));

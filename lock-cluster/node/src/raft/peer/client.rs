@@ -16,15 +16,14 @@ use openraft::raft::{
     TransferLeaderRequest, TransferLeaderResponse, VoteRequest, VoteResponse,
 };
 use openraft::{AnyError, OptionalSend};
-use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::{sleep, timeout};
 
 use super::super::types::{PeerNode, Snapshot, Vote};
-use super::frame::{FRAME_BYTES_MAX, FrameReader, decode, put, put_raw, send};
+use super::frame::{FRAME_BYTES_MAX, FrameReader, decode, put, put_raw, send, write};
 use super::handshake::{self, Key, Purpose};
 use super::pump::Pump;
+use super::transport::{ReadEnd, Transport, WriteEnd, is_refusal};
 use super::wire::{Answer, C, CHUNK_BYTES, Call, SnapshotAnswer, SnapshotHeader};
 use super::{CONNECT_DEADLINE, STALL_DEADLINE};
 use crate::faults::NodeFaults;
@@ -40,16 +39,24 @@ pub(super) type AppendResult = Result<StreamAppendResult<C>, RPCError<C>>;
 pub(crate) struct PeerNetwork {
     me: u64,
     key: Key,
+    transport: Transport,
     faults: NodeFaults,
     /// Addresses as this node was told at its start; they win over those in the log.
     told: Arc<BTreeMap<u64, PeerNode>>,
 }
 
 impl PeerNetwork {
-    pub(crate) fn new(me: u64, key: Key, faults: NodeFaults, told: BTreeMap<u64, PeerNode>) -> Self {
+    pub(crate) fn new(
+        me: u64,
+        key: Key,
+        transport: Transport,
+        faults: NodeFaults,
+        told: BTreeMap<u64, PeerNode>,
+    ) -> Self {
         Self {
             me,
             key,
+            transport,
             faults,
             told: Arc::new(told),
         }
@@ -82,18 +89,16 @@ pub(crate) struct PeerLink {
 
 /// An authenticated connection.
 pub(super) struct Connection {
-    pub(super) reader: FrameReader<OwnedReadHalf>,
-    pub(super) writer: OwnedWriteHalf,
+    pub(super) reader: FrameReader<ReadEnd>,
+    pub(super) writer: WriteEnd,
 }
 
 impl PeerLink {
     async fn connect(&self, purpose: Purpose) -> io::Result<Connection> {
         let connecting = async {
-            let (reader, mut writer) = {
-                let stream = TcpStream::connect(&self.addr).await?;
-                stream.set_nodelay(true)?;
-                stream.into_split()
-            };
+            let stream = TcpStream::connect(&self.addr).await?;
+            stream.set_nodelay(true)?;
+            let (reader, mut writer) = self.network.transport.open(stream, self.target).await?;
             let mut reader = FrameReader::new(reader);
             handshake::open(
                 &mut reader,
@@ -110,7 +115,7 @@ impl PeerLink {
             .await
             .unwrap_or_else(|_| Err(late("connecting")));
         if let Err(error) = &connected {
-            if error.kind() == io::ErrorKind::PermissionDenied {
+            if is_refusal(error) {
                 tracing::warn!(peer.id = self.target, peer.addr = %self.addr, %error, "no connection to a member");
             } else {
                 tracing::debug!(peer.id = self.target, peer.addr = %self.addr, %error, "no connection to a member");
@@ -275,12 +280,12 @@ impl PeerLink {
         for chunk in state.chunks(CHUNK_BYTES) {
             put_raw(&mut out, chunk)?;
             // A deadline for each chunk instead of one for all: a big state over a slow link may take its time.
-            timeout(STALL_DEADLINE, writer.write_all(&out))
+            timeout(STALL_DEADLINE, write(&mut writer, &out))
                 .await
                 .map_err(|_| late("taking a chunk"))??;
             out.clear();
         }
-        writer.write_all(&out).await?;
+        write(&mut writer, &out).await?;
         decode(&reader.expect(FRAME_BYTES_MAX).await?)
     }
 }

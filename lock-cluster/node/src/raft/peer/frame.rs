@@ -112,7 +112,13 @@ fn close(out: &mut BytesMut, start: usize) -> io::Result<()> {
 pub(super) async fn send<T: Serialize>(io: &mut (impl AsyncWrite + Unpin), value: &T) -> io::Result<()> {
     let mut out = BytesMut::new();
     put(&mut out, value)?;
-    io.write_all(&out).await
+    write(io, &out).await
+}
+
+/// Writes frames, and sees to it that they leave: under TLS, what was written may still be on this side.
+pub(super) async fn write(io: &mut (impl AsyncWrite + Unpin), frames: &[u8]) -> io::Result<()> {
+    io.write_all(frames).await?;
+    io.flush().await
 }
 
 /// Reads a value out of a frame.

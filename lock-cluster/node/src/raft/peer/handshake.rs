@@ -26,7 +26,9 @@ use super::frame::{FrameReader, HANDSHAKE_BYTES_MAX, decode, send};
 use crate::config::Secret;
 
 /// Changes with anything that travels between peers.
-const MAGIC: [u8; 4] = *b"LTP1";
+const MAGIC: [u8; 4] = *b"LTP2";
+/// In its place, to an end that does not use TLS where it should.
+const USE_TLS: [u8; 4] = *b"LTPS";
 
 type Nonce = [u8; 32];
 type Proof = [u8; 32];
@@ -105,6 +107,8 @@ pub(super) enum Refusal {
     Secret,
     #[error("it looks for another member")]
     OtherMember,
+    #[error("its certificate names another member than it says it is")]
+    Certificate,
 }
 
 /// The opening end: proves itself to `to`, and has it prove itself.
@@ -120,6 +124,9 @@ where
     Io: AsyncWrite + Unpin,
 {
     let challenge: Challenge = decode(&reader.expect(HANDSHAKE_BYTES_MAX).await?)?;
+    if challenge.magic == USE_TLS {
+        return Err(denied("the peer demands TLS, and this node was started without"));
+    }
     if challenge.magic != MAGIC {
         return Err(denied("the peer speaks another version of the protocol"));
     }
@@ -144,12 +151,13 @@ where
     }
 }
 
-/// The accepting end: who is there and what for, or why it was turned away.
+/// The accepting end: who is there and what for, or why it was turned away. `may_be` says what else is known of it.
 pub(super) async fn accept<Io>(
     reader: &mut FrameReader<impl AsyncRead + Unpin>,
     writer: &mut Io,
     key: &Key,
     me: u64,
+    may_be: impl Fn(u64) -> bool,
 ) -> io::Result<Result<(u64, Purpose), Refusal>>
 where
     Io: AsyncWrite + Unpin,
@@ -170,6 +178,8 @@ where
         Some(Refusal::Secret)
     } else if hello.to != me {
         Some(Refusal::OtherMember)
+    } else if !may_be(hello.from) {
+        Some(Refusal::Certificate)
     } else {
         None
     };
@@ -187,7 +197,16 @@ where
     Ok(Ok((hello.from, hello.purpose)))
 }
 
-fn denied(message: &str) -> io::Error {
+/// What an end that demands TLS says to one that does not use it.
+pub(super) async fn demand_tls(writer: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
+    let challenge = Challenge {
+        magic: USE_TLS,
+        nonce: Nonce::default(),
+    };
+    send(writer, &challenge).await
+}
+
+pub(super) fn denied(message: &str) -> io::Error {
     io::Error::new(io::ErrorKind::PermissionDenied, message)
 }
 
@@ -261,7 +280,7 @@ mod tests {
         let (opener, acceptor) = (key(opener), key(acceptor));
         let (opened, accepted) = tokio::join!(
             open(&mut near_read, &mut near_write, &opener, 1, to, Purpose::Append),
-            accept(&mut far_read, &mut far_write, &acceptor, 2)
+            accept(&mut far_read, &mut far_write, &acceptor, 2, |from| from == 1)
         );
         (opened, accepted.unwrap())
     }

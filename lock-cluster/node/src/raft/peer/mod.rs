@@ -9,7 +9,8 @@
 //! * **snapshot** connections: a header, the state in chunks, one answer.
 //!
 //! Every connection starts with a handshake in which both ends prove that they know the cluster's secret
-//! (`handshake`). After that the stream is trusted but not encrypted: it belongs on a network of its own.
+//! (`handshake`). Where TLS is configured (`tls`), that happens inside of it, and both ends have shown certificates
+//! before. Without, the stream is trusted after the handshake but not encrypted: it belongs on a network of its own.
 //!
 //! A peer may be slow, dead, stopped, or malicious before it is authenticated, so there is a limit on everything:
 //! frames have a maximal size, which is checked before anything is allocated; connecting, the handshake, each
@@ -24,6 +25,10 @@ mod frame;
 mod handshake;
 mod pump;
 mod server;
+mod tls;
+#[cfg(test)]
+mod tls_tests;
+mod transport;
 mod wire;
 
 use std::time::Duration;
@@ -31,6 +36,8 @@ use std::time::Duration;
 pub(crate) use client::PeerNetwork;
 pub(crate) use handshake::Key;
 pub(crate) use server::serve;
+pub(crate) use tls::PeerTls;
+pub(crate) use transport::Transport;
 
 /// Connecting and the handshake together, where the library gives no shorter time.
 const CONNECT_DEADLINE: Duration = Duration::from_millis(1_000);

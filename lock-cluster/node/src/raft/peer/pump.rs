@@ -18,6 +18,7 @@ use tokio::time::sleep;
 
 use super::client::{AppendResult, Connection, broken, late, unreachable};
 use super::frame::{FRAME_BYTES_MAX, decode, put};
+use super::transport::WriteEnd;
 use super::wire::C;
 use super::{SIGN_OF_LIFE, STALL_DEADLINE};
 use crate::faults::NodeFaults;
@@ -37,6 +38,8 @@ pub(super) struct Pump<'s, S> {
     /// `None` when the library has no more to send.
     input: Option<S>,
     out: BytesMut,
+    /// Whether the socket has taken all that was written: under TLS, a write may end on this side of it.
+    flushed: bool,
     /// Requests taken from `input` whose answers are to come.
     outstanding: usize,
 }
@@ -65,6 +68,7 @@ impl<'s, S: Stream<Item = AppendEntriesRequest<C>> + Unpin> Pump<'s, S> {
             faults,
             input: Some(input),
             out: BytesMut::new(),
+            flushed: true,
             outstanding: 0,
         }
     }
@@ -73,7 +77,7 @@ impl<'s, S: Stream<Item = AppendEntriesRequest<C>> + Unpin> Pump<'s, S> {
     pub(super) async fn next(&mut self) -> Option<AppendResult> {
         let mut connection = self.connection.take()?;
         loop {
-            if self.input.is_none() && self.outstanding == 0 && self.out.is_empty() {
+            if self.input.is_none() && self.outstanding == 0 && self.out.is_empty() && self.flushed {
                 *self.home = Some(connection);
                 return None;
             }
@@ -116,23 +120,33 @@ impl<'s, S: Stream<Item = AppendEntriesRequest<C>> + Unpin> Pump<'s, S> {
 
     async fn step(&mut self, connection: &mut Connection) -> io::Result<Step> {
         let Connection { reader, writer } = connection;
-        let (out, outstanding) = (&mut self.out, self.outstanding);
+        let (out, flushed, outstanding) = (&mut self.out, &mut self.flushed, self.outstanding);
         let (hears, reaches) = (self.faults.hears(self.target), self.faults.reaches(self.target));
-        let owed = outstanding > 0 || !out.is_empty();
+        let to_write = !out.is_empty() || !*flushed;
+        let owed = outstanding > 0 || to_write;
         let more = self.input.is_some() && outstanding < WINDOW && out.len() < WRITE_AHEAD_BYTES;
-        let to_write = !out.is_empty();
         tokio::select! {
             biased;
             frame = reader.next(FRAME_BYTES_MAX), if hears => Ok(Step::Answer(frame?)),
-            wrote = writer.write_buf(out), if to_write && reaches => match wrote? {
-                0 => Err(io::ErrorKind::WriteZero.into()),
-                _ => Ok(Step::Wrote),
-            },
+            wrote = write(writer, out, flushed), if to_write && reaches => wrote.map(|()| Step::Wrote),
             request = next_of(&mut self.input), if more => Ok(Step::Request(request.map(Box::new))),
             () = sleep(STALL_DEADLINE), if owed => Ok(Step::Stalled),
             () = sleep(SIGN_OF_LIFE), if !owed => Ok(Step::Silent),
         }
     }
+}
+
+/// Hands the socket what it takes of `out`. Dropped halfway, it leaves in `out` and `flushed` what is still to be done.
+async fn write(writer: &mut WriteEnd, out: &mut BytesMut, flushed: &mut bool) -> io::Result<()> {
+    if !out.is_empty() {
+        *flushed = false;
+        if writer.write_buf(out).await? == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+    }
+    writer.flush().await?;
+    *flushed = true;
+    Ok(())
 }
 
 async fn next_of<S: Stream + Unpin>(input: &mut Option<S>) -> Option<S::Item> {

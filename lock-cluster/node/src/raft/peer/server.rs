@@ -8,8 +8,6 @@ use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
 use openraft::Raft;
 use openraft::raft::AppendEntriesRequest;
-use tokio::io::AsyncWriteExt;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
@@ -19,8 +17,9 @@ use tokio_util::sync::CancellationToken;
 use super::super::runtime::Tokio;
 use super::super::state_machine::StateMachine;
 use super::super::types::{Meta, Snapshot};
-use super::frame::{FRAME_BYTES_MAX, FrameReader, decode, put, send};
+use super::frame::{FRAME_BYTES_MAX, FrameReader, decode, put, send, write};
 use super::handshake::{self, Key, Purpose};
+use super::transport::{ReadEnd, Transport, WriteEnd, is_refusal};
 use super::wire::{Answer, C, CHUNK_BYTES, Call, STATE_BYTES_MAX, SnapshotAnswer, SnapshotHeader};
 use super::{CONNECT_DEADLINE, IDLE_DEADLINE, STALL_DEADLINE};
 use crate::faults::NodeFaults;
@@ -36,6 +35,7 @@ const ANSWERS_AT_ONCE: usize = 64;
 struct Port {
     me: u64,
     key: Key,
+    transport: Transport,
     raft: Raft<C, StateMachine<Tokio>>,
     faults: NodeFaults,
 }
@@ -45,6 +45,7 @@ pub(crate) async fn serve(
     listener: TcpListener,
     me: u64,
     key: Key,
+    transport: Transport,
     raft: Raft<C, StateMachine<Tokio>>,
     faults: NodeFaults,
     closing: CancellationToken,
@@ -52,6 +53,7 @@ pub(crate) async fn serve(
     let port = Port {
         me,
         key,
+        transport,
         raft,
         faults,
     };
@@ -79,8 +81,12 @@ pub(crate) async fn serve(
 
 impl Port {
     async fn connection(self, stream: TcpStream, from: SocketAddr, stranger: OwnedSemaphorePermit) {
-        if let Err(error) = self.converse(stream, from, stranger).await {
-            tracing::debug!(peer.addr = %from, %error, "a peer's connection ended");
+        match self.converse(stream, from, stranger).await {
+            Err(error) if is_refusal(&error) => {
+                tracing::warn!(peer.addr = %from, refusal = %error, "a peer was refused");
+            }
+            Err(error) => tracing::debug!(peer.addr = %from, %error, "a peer's connection ended"),
+            Ok(()) => {}
         }
     }
 
@@ -91,10 +97,15 @@ impl Port {
         stranger: OwnedSemaphorePermit,
     ) -> io::Result<()> {
         stream.set_nodelay(true)?;
-        let (reader, mut writer) = stream.into_split();
-        let mut reader = FrameReader::new(reader);
-        let shaking = handshake::accept(&mut reader, &mut writer, &self.key, self.me);
-        let shaken = timeout(CONNECT_DEADLINE, shaking).await??;
+        let shaking = async {
+            let mut accepted = self.transport.accept(stream).await?;
+            let may_be = accepted.certified();
+            let mut reader = FrameReader::new(accepted.reader);
+            let shaken =
+                handshake::accept(&mut reader, &mut accepted.writer, &self.key, self.me, may_be).await?;
+            io::Result::Ok((shaken, reader, accepted.writer))
+        };
+        let (shaken, reader, writer) = timeout(CONNECT_DEADLINE, shaking).await??;
         drop(stranger);
         match shaken {
             Ok((peer, Purpose::Append)) => self.append(peer, reader, writer).await,
@@ -108,12 +119,7 @@ impl Port {
     }
 
     /// Requests go to the library as they come, answers back as they are ready, in the same order.
-    async fn append(
-        &self,
-        peer: u64,
-        reader: FrameReader<OwnedReadHalf>,
-        mut writer: OwnedWriteHalf,
-    ) -> io::Result<()> {
+    async fn append(&self, peer: u64, reader: FrameReader<ReadEnd>, mut writer: WriteEnd) -> io::Result<()> {
         let faults = self.faults.clone();
         let requests = futures::stream::unfold((reader, faults), move |(mut reader, faults)| async move {
             let request = next_request(&mut reader).await?;
@@ -137,7 +143,7 @@ impl Port {
             if !self.faults.reaches(peer) {
                 return silence().await;
             }
-            timeout(STALL_DEADLINE, writer.write_all(&out)).await??;
+            timeout(STALL_DEADLINE, write(&mut writer, &out)).await??;
             out.clear();
             if last {
                 break;
@@ -149,8 +155,8 @@ impl Port {
     async fn call(
         &self,
         peer: u64,
-        mut reader: FrameReader<OwnedReadHalf>,
-        mut writer: OwnedWriteHalf,
+        mut reader: FrameReader<ReadEnd>,
+        mut writer: WriteEnd,
     ) -> io::Result<()> {
         let call = timeout(CONNECT_DEADLINE, reader.expect(FRAME_BYTES_MAX)).await??;
         if !self.faults.hears(peer) {
@@ -183,8 +189,8 @@ impl Port {
     async fn snapshot(
         &self,
         peer: u64,
-        mut reader: FrameReader<OwnedReadHalf>,
-        mut writer: OwnedWriteHalf,
+        mut reader: FrameReader<ReadEnd>,
+        mut writer: WriteEnd,
     ) -> io::Result<()> {
         if !self.faults.hears(peer) {
             return silence().await;
@@ -216,7 +222,7 @@ impl Port {
 }
 
 /// The next request on an append connection; `None` when there will be none, for whatever reason.
-async fn next_request(reader: &mut FrameReader<OwnedReadHalf>) -> Option<AppendEntriesRequest<C>> {
+async fn next_request(reader: &mut FrameReader<ReadEnd>) -> Option<AppendEntriesRequest<C>> {
     loop {
         let frame = match timeout(IDLE_DEADLINE, reader.next(FRAME_BYTES_MAX)).await {
             Ok(Ok(frame)) => frame?,
@@ -243,10 +249,7 @@ async fn next_request(reader: &mut FrameReader<OwnedReadHalf>) -> Option<AppendE
 }
 
 /// Puts the chunks together. Memory grows with what has arrived, not with what was announced.
-async fn receive_state(
-    reader: &mut FrameReader<OwnedReadHalf>,
-    header: &SnapshotHeader,
-) -> io::Result<Bytes> {
+async fn receive_state(reader: &mut FrameReader<ReadEnd>, header: &SnapshotHeader) -> io::Result<Bytes> {
     let refused = |why: &str| {
         io::Error::new(
             io::ErrorKind::InvalidData,
