@@ -17,6 +17,10 @@ use crate::wire::{self, ClusterStatus, Lock, LockList};
 const ASK_WITHIN: Duration = Duration::from_secs(8);
 /// A question to one node is given up after this.
 const TRY: Duration = Duration::from_secs(2);
+/// A change of the members is given up after this: a new voter has to catch up first.
+const CHANGE_WITHIN: Duration = Duration::from_secs(60);
+/// How long one node may take over it.
+const CHANGE_TRY: Duration = Duration::from_secs(50);
 
 /// Questions and administrative calls, for tools and dashboards.
 #[derive(Debug)]
@@ -103,12 +107,18 @@ impl ClusterClient {
     /// # Errors
     /// As the cluster refuses it.
     pub async fn add_member(&self, member: &wire::AddMember) -> Result<Value, LockError> {
-        self.change(
-            Method::POST,
-            "/v1/cluster/members",
-            Some(serde_json::json!(member)),
-        )
-        .await
+        let body = Some(serde_json::json!(member));
+        self.change_members(Method::POST, "/v1/cluster/members", body)
+            .await
+    }
+
+    /// Makes a member a voter, once it has caught up.
+    ///
+    /// # Errors
+    /// As the cluster refuses it.
+    pub async fn promote_member(&self, id: u64) -> Result<Value, LockError> {
+        self.change_members(Method::POST, &format!("/v1/cluster/members/{id}/promote"), None)
+            .await
     }
 
     /// Removes a member from the cluster.
@@ -116,7 +126,7 @@ impl ClusterClient {
     /// # Errors
     /// As the cluster refuses it.
     pub async fn remove_member(&self, id: u64) -> Result<Value, LockError> {
-        self.change(Method::DELETE, &format!("/v1/cluster/members/{id}"), None)
+        self.change_members(Method::DELETE, &format!("/v1/cluster/members/{id}"), None)
             .await
     }
 
@@ -151,6 +161,17 @@ impl ClusterClient {
         Err(last)
     }
 
+    async fn change_members(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+    ) -> Result<Value, LockError> {
+        self.ask_for(method, path, body, CHANGE_TRY, CHANGE_WITHIN)
+            .await?
+            .json()
+    }
+
     async fn change(&self, method: Method, path: &str, body: Option<Value>) -> Result<Value, LockError> {
         let answer = self.ask(method, path, body).await?;
         if answer.status == StatusCode::NO_CONTENT {
@@ -161,16 +182,27 @@ impl ClusterClient {
     }
 
     async fn ask(&self, method: Method, path: &str, body: Option<Value>) -> Result<Answer, LockError> {
+        self.ask_for(method, path, body, TRY, ASK_WITHIN).await
+    }
+
+    async fn ask_for(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+        timeout: Duration,
+        within: Duration,
+    ) -> Result<Answer, LockError> {
         let call = Call {
             method,
             path,
-            deadline: Instant::now() + ASK_WITHIN,
+            deadline: Instant::now() + within,
         };
         let answer = self
             .transport
             .ask(call, || Try {
                 body: body.clone(),
-                timeout: TRY,
+                timeout,
             })
             .await?;
         if answer.status.is_success() {

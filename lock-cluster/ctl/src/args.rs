@@ -105,7 +105,12 @@ pub(crate) enum MembersCommand {
         #[arg(long, env = "LOCKCTL_LEARNER")]
         learner: bool,
     },
-    /// Remove a member
+    /// Make a voter of a member that only receives the log
+    Promote {
+        /// Its id
+        id: u64,
+    },
+    /// Remove a member, running or not; the leader hands over first
     Remove {
         /// Its id
         id: u64,

@@ -7,7 +7,7 @@
 //! lockctl break backup/nightly --fencing-token 17          # take it from that holder, and nobody else
 //! lockctl watch                                            # events as they happen
 //! lockctl status                                           # every node's view
-//! lockctl members list|add|remove
+//! lockctl members list|add|promote|remove
 //! ```
 //!
 //! Tables for people, `--json` for scripts. What goes wrong goes to standard error.

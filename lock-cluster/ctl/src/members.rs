@@ -31,6 +31,9 @@ pub(crate) async fn run(
                 })
                 .await?;
         }
+        MembersCommand::Promote { id } => {
+            cluster.promote_member(id).await?;
+        }
         MembersCommand::Remove { id } => {
             cluster.remove_member(id).await?;
         }

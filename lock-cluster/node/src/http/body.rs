@@ -180,6 +180,8 @@ pub(crate) struct ClusterBody {
     snapshot_index: Option<u64>,
     /// Everybody who belongs to the cluster.
     members: Vec<MemberBody>,
+    /// Whether a membership change is half-way.
+    changing_members: bool,
     /// How far the others are; empty unless this node leads.
     replication: Vec<ReplicationBody>,
     /// Sessions alive.
@@ -216,6 +218,8 @@ pub(crate) struct ReplicationBody {
     matched_index: Option<u64>,
     /// Entries it is behind.
     lag: Option<u64>,
+    /// How long ago it last answered the leader.
+    silent_ms: Option<u64>,
 }
 
 /// Adds a member.
@@ -297,6 +301,7 @@ impl From<NodeStatus> for ClusterBody {
             applied_index: status.applied,
             snapshot_index: status.snapshot,
             replication,
+            changing_members: status.changing,
             members: status.members.into_iter().map(MemberBody::from).collect(),
             sessions: status.counts.sessions,
             locks: status.counts.locks,
@@ -330,6 +335,7 @@ fn replication(status: &NodeStatus, member: &MemberStatus) -> ReplicationBody {
         id: member.id,
         matched_index: member.matched,
         lag: status.lag.get(&member.id).copied(),
+        silent_ms: member.silent_ms,
     }
 }
 

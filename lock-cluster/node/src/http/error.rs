@@ -33,6 +33,9 @@ impl From<ServiceError> for Problem {
             ServiceError::MembershipRefused(why) => {
                 Problem::new(StatusCode::CONFLICT, "membership-refused").detail(why)
             }
+            ServiceError::LastVoter => {
+                Problem::new(StatusCode::CONFLICT, "last-member").detail(error.to_string())
+            }
             ServiceError::ShuttingDown => Problem::busy("shutting-down", LATER)
                 .detail("this node is stopping; ask another one with the same ids"),
         }

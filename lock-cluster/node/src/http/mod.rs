@@ -15,7 +15,7 @@
 //! | `POST /v1/locks/{name}/break` | 200 (administrators) |
 //! | `GET /v1/events` | server-sent events |
 //! | `GET /v1/cluster` | 200, from any node |
-//! | `POST /v1/cluster/members`, `DELETE /v1/cluster/members/{id}` | 200 (administrators) |
+//! | `POST /v1/cluster/members`, `POST /v1/cluster/members/{id}/promote`, `DELETE /v1/cluster/members/{id}` | 200 (administrators) |
 //!
 //! Where the node was given a client token, all of these want it (`guest`); an administrator's passes, too.
 //!
@@ -121,6 +121,7 @@ fn routes(api: Api) -> Router {
         .route("/v1/cluster", get(cluster::status))
         .route("/v1/cluster/members", post(cluster::add_member))
         .route("/v1/cluster/members/{id}", delete(cluster::remove_member))
+        .route("/v1/cluster/members/{id}/promote", post(cluster::promote_member))
         .layer(middleware::from_fn_with_state(api.clone(), guest::admit))
         .with_state(api)
 }

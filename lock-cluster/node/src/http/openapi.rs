@@ -16,7 +16,7 @@ use super::{cluster, events, locks, sessions};
     paths(
         sessions::open, sessions::keep_alive, sessions::close, sessions::acquire, sessions::release,
         locks::list, locks::show, locks::break_lock, events::stream,
-        cluster::status, cluster::add_member, cluster::remove_member,
+        cluster::status, cluster::add_member, cluster::promote_member, cluster::remove_member,
     ),
     modifiers(&AdminToken)
 )]

@@ -4,7 +4,7 @@
 //! stopped core become what a caller can act on. The rule is the one of openraft issue 2095: unless the entry is
 //! known *not* to have been appended here, its fate is unknown.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,8 +26,6 @@ use crate::service::{Leader, ServiceError};
 
 /// How long a read waits for a majority to confirm that this node still leads.
 const READ_DEADLINE: Duration = Duration::from_secs(2);
-/// How long a membership change may take; it includes catching up a learner.
-const CHANGE_DEADLINE: Duration = Duration::from_secs(30);
 /// A leader that no majority has answered for so long should be assumed to be cut off.
 const OUT_OF_TOUCH: Duration = Duration::from_millis(3 * ELECTION_MS_MAX);
 
@@ -41,8 +39,8 @@ pub struct Consensus<R: ServiceRt> {
     pub(super) id: u64,
     pub(super) raft: Raft<Cfg<R>, StateMachine<R>>,
     log: LogStore<R>,
-    /// Held while the membership is being changed.
-    changing: Arc<tokio::sync::Mutex<()>>,
+    /// Held while the membership is being changed, see `membership.rs`.
+    pub(super) changing: Arc<tokio::sync::Mutex<()>>,
     /// The members as this node was told at its start. Their addresses win over those in the log, which may be
     /// from before a move.
     pub(super) told: Arc<BTreeMap<u64, PeerNode>>,
@@ -189,61 +187,6 @@ impl<R: ServiceRt> Consensus<R> {
         }
     }
 
-    /// Adds a member that receives the log without voting.
-    pub(crate) async fn add_learner(&self, member: &Member) -> Result<(), ServiceError> {
-        let node = PeerNode {
-            peer_addr: member.peer_addr.clone(),
-            client_url: member.client_url(),
-        };
-        self.change(self.raft.add_learner(member.id, node, false)).await
-    }
-
-    /// Makes exactly these the voters.
-    pub(crate) async fn change_members(&self, voters: BTreeSet<u64>) -> Result<(), ServiceError> {
-        self.change(self.raft.change_membership(voters, false)).await
-    }
-
-    /// One change at a time, and none by a leader that is itself being removed: the library takes both for
-    /// granted, and stops when it is asked otherwise.
-    async fn change<T>(
-        &self,
-        change: impl Future<Output = Result<T, RaftError<Cfg<R>, ClientWriteError<Cfg<R>>>>> + Send,
-    ) -> Result<(), ServiceError>
-    where
-        T: Send,
-    {
-        let in_turn = async {
-            let _turn = self.changing.lock().await;
-            match self.belongs() {
-                true => Some(change.await),
-                false => None,
-            }
-        };
-        match R::timeout(CHANGE_DEADLINE, in_turn).await {
-            Ok(Some(Ok(_))) => Ok(()),
-            Ok(Some(Err(RaftError::APIError(ClientWriteError::ForwardToLeader(forward))))) => {
-                Err(self.elsewhere(&forward))
-            }
-            Ok(Some(Err(RaftError::APIError(ClientWriteError::LogEntryDiscarded(_))))) | Err(_) => {
-                Err(ServiceError::Unknown)
-            }
-            Ok(Some(Err(RaftError::APIError(error)))) => {
-                Err(ServiceError::MembershipRefused(error.to_string()))
-            }
-            Ok(Some(Err(RaftError::Fatal(_)))) => Err(ServiceError::ShuttingDown),
-            // Leading on its way out: nobody leads until that is settled.
-            Ok(None) => Err(ServiceError::NoLeader),
-        }
-    }
-
-    /// Whether this node is a member, as far as it knows. A learner may lead: one that was a voter when it was elected.
-    fn belongs(&self) -> bool {
-        let metrics = self.raft.metrics();
-        let metrics = metrics.borrow_watched();
-        let members = metrics.membership_config.membership();
-        members.get_node(&self.id).is_some()
-    }
-
     /// Takes a snapshot now, instead of when enough entries have come together.
     pub(crate) async fn snapshot_now(&self) -> Result<(), ServiceError> {
         self.raft
@@ -274,7 +217,7 @@ impl<R: ServiceRt> Consensus<R> {
         self.log.close();
     }
 
-    fn elsewhere(&self, forward: &ForwardToLeader<Cfg<R>>) -> ServiceError {
+    pub(super) fn elsewhere(&self, forward: &ForwardToLeader<Cfg<R>>) -> ServiceError {
         match forward.leader_id {
             // Itself: its lease has run out, or it is handing over. Nobody leads until that is settled.
             Some(id) if id != self.id => ServiceError::NotLeader {

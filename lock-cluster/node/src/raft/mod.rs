@@ -17,6 +17,7 @@ mod consensus;
 #[cfg(test)]
 mod flush_tests;
 pub mod log;
+mod membership;
 pub(crate) mod peer;
 mod reporting;
 mod runtime;

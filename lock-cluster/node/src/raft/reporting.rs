@@ -20,6 +20,7 @@ pub(crate) struct ConsensusStatus {
     pub(crate) applied: Option<u64>,
     pub(crate) snapshot: Option<u64>,
     pub(crate) members: Vec<MemberStatus>,
+    pub(crate) changing: bool,
     pub(crate) lag: BTreeMap<u64, u64>,
 }
 
@@ -57,6 +58,7 @@ impl<R: ServiceRt> Consensus<R> {
             applied: metrics.last_applied.map(|position| position.index),
             snapshot: metrics.snapshot.map(|position| position.index),
             members,
+            changing: membership.get_joint_config().len() > 1,
             lag,
         }
     }
@@ -68,6 +70,10 @@ impl<R: ServiceRt> Consensus<R> {
             let position = metrics.replication.as_ref()?.get(&id)?.as_ref()?;
             Some(position.index)
         };
+        let silent_ms = |id: u64| {
+            let answered = metrics.heartbeat.as_ref()?.get(&id)?.as_ref()?;
+            u64::try_from(R::since(**answered).as_millis()).ok()
+        };
         let status = |(id, logged)| {
             let node = self.told.get(id).unwrap_or(logged);
             MemberStatus {
@@ -76,6 +82,7 @@ impl<R: ServiceRt> Consensus<R> {
                 client_url: node.client_url.clone(),
                 voter: voters.contains(id),
                 matched: matched(*id),
+                silent_ms: silent_ms(*id),
             }
         };
         membership.nodes().map(status).collect()

@@ -36,6 +36,9 @@ pub enum ServiceError {
     /// A membership change that cannot be made as asked, or not now. Nothing happened.
     #[error("the membership was not changed: {0}")]
     MembershipRefused(String),
+    /// The last voter cannot be removed. Nothing happened.
+    #[error("the last voter cannot be removed")]
+    LastVoter,
     /// The node is stopping, or had to stop.
     #[error("the node is shutting down")]
     ShuttingDown,
@@ -50,6 +53,7 @@ impl ServiceError {
             | Self::NoLeader
             | Self::Overloaded
             | Self::MembershipRefused(_)
+            | Self::LastVoter
             | Self::ShuttingDown => false,
         }
     }

@@ -27,6 +27,7 @@ mod expiry;
 mod giving_up;
 mod replica;
 mod status;
+mod upkeep;
 mod waiters;
 
 use std::collections::BTreeSet;
@@ -92,7 +93,7 @@ impl<R: ServiceRt> Clone for LockService<R> {
 }
 
 impl<R: ServiceRt> LockService<R> {
-    /// Starts the batcher and the expiry loop of a node whose consensus is running.
+    /// Starts the batcher, the expiry loop and the upkeep of a node whose consensus is running.
     pub fn start(
         consensus: Consensus<R>,
         replica: Arc<Replica>,
@@ -110,6 +111,10 @@ impl<R: ServiceRt> LockService<R> {
         let until = stopped.clone();
         let expiry = Expiry::new(consensus.clone(), clock, replica.clone(), queue.clone());
         drop(R::spawn(expiry.run(move || until.flag.load(Ordering::Relaxed))));
+
+        let until = stopped.clone();
+        let upkeep = upkeep::run(consensus.clone(), move || until.flag.load(Ordering::Relaxed));
+        drop(R::spawn(upkeep));
 
         Self {
             inner: Arc::new(Inner {
@@ -233,6 +238,7 @@ impl<R: ServiceRt> LockService<R> {
             applied: consensus.applied,
             snapshot: consensus.snapshot,
             members: consensus.members,
+            changing: consensus.changing,
             lag: consensus.lag,
             cluster_time,
             counts,
@@ -254,6 +260,16 @@ impl<R: ServiceRt> LockService<R> {
     /// Adds a member that receives the log without voting.
     pub async fn add_learner(&self, member: Member) -> Result<(), ServiceError> {
         self.inner.consensus.add_learner(&member).await
+    }
+
+    /// Makes a member a voter, once it has caught up with the log.
+    pub async fn promote(&self, id: u64) -> Result<(), ServiceError> {
+        self.inner.consensus.promote(id).await
+    }
+
+    /// Removes a member. A leader may remove itself: it hands over when that is committed.
+    pub async fn remove_member(&self, id: u64) -> Result<(), ServiceError> {
+        self.inner.consensus.remove(id).await
     }
 
     /// Makes exactly these members the voters; each must be a member or learner already. A voter that is left out

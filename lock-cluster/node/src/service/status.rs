@@ -34,6 +34,8 @@ pub struct MemberStatus {
     pub voter: bool,
     /// On the leader: the last log index known to be on this member's disk.
     pub matched: Option<u64>,
+    /// On the leader: how long ago this member last answered it.
+    pub silent_ms: Option<u64>,
 }
 
 /// A moment's view of one node.
@@ -57,6 +59,8 @@ pub struct NodeStatus {
     pub snapshot: Option<u64>,
     /// The members, in order of their ids.
     pub members: Vec<MemberStatus>,
+    /// Whether a membership change is half-way: until it is done, old and new majorities both have to agree.
+    pub changing: bool,
     /// On the leader: for each other member, how many entries it is behind.
     pub lag: BTreeMap<u64, u64>,
     /// Cluster time as of the last applied command.

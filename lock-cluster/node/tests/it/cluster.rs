@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use futures::future::join_all;
+use lock_client::wire::AddMember;
 use lock_client::{ClientConfig, ClusterClient, LockClient};
 use lock_node::{Member, Node, NodeConfig, Secret};
 use reqwest::Method;
@@ -21,6 +22,8 @@ pub(crate) const ADMIN_TOKEN: &str = "let me in";
 /// A cluster whose nodes can be shut down and started again.
 pub(crate) struct Cluster {
     members: Vec<Member>,
+    /// So many of the members form the cluster; the others have an address, and may join later.
+    founders: usize,
     dirs: TempDir,
     nodes: Vec<Option<Node>>,
     pub(crate) api: Api,
@@ -28,11 +31,18 @@ pub(crate) struct Cluster {
 
 impl Cluster {
     pub(crate) async fn start(size: usize) -> Self {
+        Self::start_with_guests(size, 0).await
+    }
+
+    /// The same with so many nodes beside it that can [`Cluster::join`].
+    pub(crate) async fn start_with_guests(founders: usize, guests: usize) -> Self {
+        let size = founders + guests;
         let members = members(size);
         let dirs = tempfile::tempdir().expect("a temporary directory");
         let urls = members.iter().map(Member::client_url).collect();
         let mut cluster = Self {
             members,
+            founders,
             dirs,
             nodes: (0..size).map(|_| None).collect(),
             api: Api::new(urls),
@@ -41,9 +51,9 @@ impl Cluster {
         cluster
     }
 
-    /// Starts whatever does not run, and waits for a leader.
+    /// Starts every founder that does not run, and waits for a leader.
     pub(crate) async fn start_all(&mut self) {
-        let stopped: Vec<usize> = (0..self.nodes.len())
+        let stopped: Vec<usize> = (0..self.founders)
             .filter(|at| self.nodes[*at].is_none())
             .collect();
         let started = join_all(stopped.iter().map(|at| Node::start(self.config(*at)))).await;
@@ -51,6 +61,49 @@ impl Cluster {
             self.nodes[at] = Some(node.expect("a node starts"));
         }
         self.leader().await;
+    }
+
+    /// Starts one node, which may or may not belong to the cluster.
+    pub(crate) async fn launch(&mut self, at: usize) {
+        self.nodes[at] = Some(Node::start(self.config(at)).await.expect("a node starts"));
+    }
+
+    /// Starts a guest on an empty disk and takes it in.
+    pub(crate) async fn join(&mut self, at: usize, voter: bool) {
+        self.launch(at).await;
+        let Member {
+            id,
+            peer_addr,
+            client_addr,
+        } = self.members[at].clone();
+        let member = AddMember {
+            id,
+            peer_addr,
+            client_addr,
+            voter,
+        };
+        self.admin().add_member(&member).await.expect("it is taken in");
+    }
+
+    /// Removes a member and shuts it down.
+    pub(crate) async fn remove(&mut self, at: usize) {
+        let id = self.members[at].id;
+        self.admin().remove_member(id).await.expect("it is removed");
+        if self.nodes[at].is_some() {
+            self.stop(at).await;
+        }
+    }
+
+    /// Who votes, as the leader knows it.
+    pub(crate) async fn voters(&self) -> Vec<u64> {
+        let leader = self.leader().await;
+        let members = self.node(leader).service().status().members;
+        let voters = members.iter().filter(|member| member.voter);
+        voters.map(|member| member.id).collect()
+    }
+
+    pub(crate) fn node(&self, at: usize) -> &Node {
+        self.nodes[at].as_ref().expect("it runs")
     }
 
     pub(crate) async fn stop(&mut self, at: usize) {
@@ -159,15 +212,26 @@ impl Cluster {
             id: member.id,
             client_addr: addr(&member.client_addr),
             peer_addr: addr(&member.peer_addr),
-            members: self.members.clone(),
+            members: self.known_to(at),
             data_dir: self.dirs.path().join(member.id.to_string()),
-            bootstrap: true,
+            bootstrap: at < self.founders,
             peer_secret: Secret::new("a secret of peers"),
             peer_tls: None,
             admin_token: Secret::new(ADMIN_TOKEN),
             client_token: None,
             enable_faults: true,
         }
+    }
+}
+
+impl Cluster {
+    /// A guest knows the founders and itself, and is no founder.
+    fn known_to(&self, at: usize) -> Vec<Member> {
+        let mut known = self.members[..self.founders].to_vec();
+        if at >= self.founders {
+            known.push(self.members[at].clone());
+        }
+        known
     }
 }
 

@@ -1,0 +1,251 @@
+//! Who belongs to the cluster, and how that changes while it works.
+//!
+//! A change of voters takes two entries (Raft's joint consensus): under the first, old and new majorities both have to
+//! agree; the second leaves the new one alone. The library does that; what it takes for granted is looked after here:
+//!
+//! * **One change at a time, decided where it is made.** What to change is worked out while the lock is held, and is
+//!   told to the library as a difference ("this voter more"), never as a whole set that was read before: of two
+//!   administrators who each add a member, neither undoes what the other did.
+//! * **No change that would stop the cluster.** A member becomes a voter only when it has nearly caught up, and a voter
+//!   leaves only when a majority of those who stay is answering. The library would append the change, and wait.
+//! * **A change that was begun is finished.** A leader that dies between the two entries leaves a cluster that needs
+//!   both majorities for everything. [`Consensus::finish_change`] writes the second entry; every node that leads calls
+//!   it now and then.
+//! * **None by a leader that is itself being removed**, which the library would stop at.
+//!
+//! A leader that removes itself goes on until its removal is committed, and then hands over (the library does, to the
+//! voter whose log is longest): nobody waits for an election timeout.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use openraft::ChangeMembers;
+use openraft::RaftMetrics;
+use openraft::async_runtime::WatchReceiver;
+use openraft::errors::{ClientWriteError, RaftError};
+
+use super::consensus::Consensus;
+use super::runtime::ServiceRt;
+use super::settings::ELECTION_MS_MAX;
+use super::types::{Cfg, PeerNode};
+use crate::config::Member;
+use crate::service::ServiceError;
+
+/// How long a membership change may take.
+const CHANGE_DEADLINE: Duration = Duration::from_secs(30);
+/// How long a member that shall vote is given to catch up first.
+const CATCH_UP_DEADLINE: Duration = Duration::from_secs(15);
+/// How often its progress is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// A member this close behind has caught up: what is missing takes one request.
+const CLOSE_BEHIND: u64 = 200;
+/// A member that has not answered the leader for so long is not counted on.
+const ANSWERS_WITHIN: Duration = Duration::from_millis(2 * ELECTION_MS_MAX);
+
+type Change = ChangeMembers<u64, PeerNode>;
+
+impl<R: ServiceRt> Consensus<R> {
+    /// Adds a member that receives the log without voting. One that belongs to the cluster already stays what it is.
+    pub(crate) async fn add_learner(&self, member: &Member) -> Result<(), ServiceError> {
+        let node = PeerNode {
+            peer_addr: member.peer_addr.clone(),
+            client_url: member.client_url(),
+        };
+        self.change(
+            |view| match view.metrics.membership_config.membership().get_node(&member.id) {
+                None => Ok(Some(Change::AddNodes([(member.id, node)].into()))),
+                Some(known) if *known == node => Ok(None),
+                Some(known) => Err(refused(format!(
+                    "{} is a member already, at {} and {}",
+                    member.id, known.peer_addr, known.client_url
+                ))),
+            },
+        )
+        .await
+    }
+
+    /// Makes a member a voter, once it has caught up.
+    pub(crate) async fn promote(&self, id: u64) -> Result<(), ServiceError> {
+        self.caught_up(id).await?;
+        self.change(|view| match view.is_voter(id) {
+            true => Ok(None),
+            false => Ok(Some(Change::AddVoterIds([id].into()))),
+        })
+        .await
+    }
+
+    /// Removes a member, be it this node. One that does not belong to the cluster is removed already.
+    pub(crate) async fn remove(&self, id: u64) -> Result<(), ServiceError> {
+        self.change(|view| {
+            if !view.is_member(id) {
+                return Ok(None);
+            }
+            let mut stay = view.voters();
+            if !stay.remove(&id) {
+                return Ok(Some(Change::RemoveNodes([id].into())));
+            }
+            if stay.is_empty() {
+                return Err(ServiceError::LastVoter);
+            }
+            view.check_majority_answers(&stay)?;
+            Ok(Some(Change::RemoveVoters([id].into())))
+        })
+        .await
+    }
+
+    /// Makes exactly these the voters; each must be a member already, and a voter that is left out is removed.
+    pub(crate) async fn change_members(&self, voters: BTreeSet<u64>) -> Result<(), ServiceError> {
+        self.change(|_| Ok(Some(Change::ReplaceAllVoters(voters)))).await
+    }
+
+    /// Finishes a change whose leader died half-way; without effect if there is none, or if it is this node's own
+    /// and going on.
+    pub(crate) async fn finish_change(&self) {
+        let Ok(_turn) = self.changing.try_lock() else {
+            return;
+        };
+        if self.leading().is_err() || !self.view().is_stuck_half_way() {
+            return;
+        }
+        tracing::info!("finishing a membership change that was left half-way");
+        // No voter more than the change was about: what is left of it is its second half.
+        let second_half = self
+            .raft
+            .change_membership(Change::AddVoterIds(BTreeSet::new()), false);
+        match R::timeout(CHANGE_DEADLINE, second_half).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => tracing::warn!(%error, "the membership change is still half-way"),
+            Err(_) => tracing::warn!("the membership change is still half-way"),
+        }
+    }
+
+    async fn change(
+        &self,
+        decide: impl FnOnce(&View<R>) -> Result<Option<Change>, ServiceError> + Send,
+    ) -> Result<(), ServiceError> {
+        let in_turn = async {
+            let _turn = self.changing.lock().await;
+            self.leading()?;
+            let view = self.view();
+            if !view.is_member(self.id) {
+                // Leading on its way out: nobody leads until that is settled.
+                return Err(ServiceError::NoLeader);
+            }
+            let Some(change) = decide(&view)? else {
+                return Ok(());
+            };
+            match self.raft.change_membership(change, false).await {
+                Ok(_) => Ok(()),
+                Err(RaftError::APIError(ClientWriteError::ForwardToLeader(forward))) => {
+                    Err(self.elsewhere(&forward))
+                }
+                Err(RaftError::APIError(ClientWriteError::LogEntryDiscarded(_))) => {
+                    Err(ServiceError::Unknown)
+                }
+                Err(RaftError::APIError(error)) => Err(refused(error.to_string())),
+                Err(RaftError::Fatal(_)) => Err(ServiceError::ShuttingDown),
+            }
+        };
+        R::timeout(CHANGE_DEADLINE, in_turn)
+            .await
+            .unwrap_or(Err(ServiceError::Unknown))
+    }
+
+    /// Waits until a member is close behind this leader. Not under the lock: others may change something meanwhile.
+    async fn caught_up(&self, id: u64) -> Result<(), ServiceError> {
+        let began = R::now();
+        loop {
+            self.leading()?;
+            let view = self.view();
+            if !view.is_member(id) {
+                return Err(refused(format!("{id} is no member: add it first")));
+            }
+            if view.is_voter(id) {
+                return Ok(());
+            }
+            let behind = view.behind(id);
+            let answers = view.answers(id);
+            if answers && behind <= CLOSE_BEHIND {
+                return Ok(());
+            }
+            if R::since(began) > CATCH_UP_DEADLINE {
+                let why = match answers {
+                    true => format!("it is {behind} entries behind"),
+                    false => "it does not answer the leader".to_owned(),
+                };
+                return Err(refused(format!("{id} cannot vote yet: {why}")));
+            }
+            R::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    fn view(&self) -> View<R> {
+        View {
+            me: self.id,
+            metrics: self.raft.metrics().borrow_watched().clone(),
+        }
+    }
+}
+
+/// What this node knows about the members, as of the library's last report.
+struct View<R: ServiceRt> {
+    me: u64,
+    metrics: RaftMetrics<Cfg<R>>,
+}
+
+impl<R: ServiceRt> View<R> {
+    fn is_member(&self, id: u64) -> bool {
+        self.metrics
+            .membership_config
+            .membership()
+            .get_node(&id)
+            .is_some()
+    }
+
+    fn is_voter(&self, id: u64) -> bool {
+        self.voters().contains(&id)
+    }
+
+    /// Those who vote when the change that may be going on is done.
+    fn voters(&self) -> BTreeSet<u64> {
+        let membership = self.metrics.membership_config.membership();
+        membership.get_joint_config().last().cloned().unwrap_or_default()
+    }
+
+    /// Between the two entries of a change, the first of them committed.
+    fn is_stuck_half_way(&self) -> bool {
+        let effective = &self.metrics.membership_config;
+        effective.membership().get_joint_config().len() > 1
+            && effective.log_id() == self.metrics.committed_membership_config.log_id()
+    }
+
+    fn behind(&self, id: u64) -> u64 {
+        let end = |last: Option<u64>| last.map_or(0, |index| index + 1);
+        let replication = self.metrics.replication.as_ref();
+        let matched = replication.and_then(|all| all.get(&id)?.as_ref().map(|position| position.index));
+        end(self.metrics.last_log_index).saturating_sub(end(matched))
+    }
+
+    fn answers(&self, id: u64) -> bool {
+        let heard = self
+            .metrics
+            .heartbeat
+            .as_ref()
+            .and_then(|all| all.get(&id)?.as_ref());
+        id == self.me || heard.is_some_and(|heard| R::since(**heard) < ANSWERS_WITHIN)
+    }
+
+    fn check_majority_answers(&self, voters: &BTreeSet<u64>) -> Result<(), ServiceError> {
+        let answering = voters.iter().filter(|id| self.answers(**id)).count();
+        match answering > voters.len() / 2 {
+            true => Ok(()),
+            false => Err(refused(format!(
+                "of the voters {voters:?} that would be left, {answering} answer: the cluster would stand still"
+            ))),
+        }
+    }
+}
+
+fn refused(why: String) -> ServiceError {
+    ServiceError::MembershipRefused(why)
+}
