@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 const FIRST: Duration = Duration::from_millis(20);
-const LAST: Duration = Duration::from_millis(320);
+const LAST: Duration = Duration::from_millis(160);
 
 /// The pauses of one call, growing from try to try.
 #[derive(Debug)]
