@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use reqwest::{Method, StatusCode};
+use lock_core::limits::WAIT_MS_MAX;
+use lock_core::{AcquireId, FencingToken, Label, LockNames, SessionId, TtlMs, WaitMs};
+use lock_pipe::{Call, Done};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -11,13 +13,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
+use crate::asking::Answer;
 use crate::config::ClientConfig;
 use crate::error::LockError;
 use crate::grant::{Claim, Grant};
 use crate::keep_alive;
 use crate::session::{KeepAlivePause, Session};
-use crate::transport::{Answer, Call, Transport, Try};
-use crate::wire;
+use crate::transport::{Transport, Try};
 
 /// The longest wait that the cluster takes.
 const WAIT_MAX: Duration = Duration::from_secs(60);
@@ -42,8 +44,8 @@ pub struct LockClient {
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) transport: Arc<Transport>,
-    ttl: Duration,
-    label: String,
+    ttl: TtlMs,
+    label: Label,
     current: Mutex<Option<Arc<Session>>>,
     /// Held while a session is being opened, so that a thousand first acquires open one.
     opening: tokio::sync::Mutex<()>,
@@ -58,13 +60,14 @@ impl LockClient {
     /// so that a process can start before its lock cluster does.
     ///
     /// # Errors
-    /// [`LockError::Invalid`] if there is no URL, or one that cannot be read.
+    /// [`LockError::Invalid`] if there is no URL or one that cannot be read, or if the TTL or the label is outside of
+    /// its bounds.
     pub async fn connect(config: ClientConfig) -> Result<Self, LockError> {
-        let transport = Arc::new(Transport::new(&config.urls, config.token)?);
+        let ttl_ms = u64::try_from(config.ttl.as_millis()).unwrap_or(u64::MAX);
         let inner = Inner {
-            transport,
-            ttl: config.ttl,
-            label: config.label,
+            transport: Arc::new(Transport::new(&config)?),
+            ttl: TtlMs::new(ttl_ms).map_err(refused)?,
+            label: Label::parse(&config.label).map_err(refused)?,
             current: Mutex::default(),
             opening: tokio::sync::Mutex::default(),
             closing: CancellationToken::new(),
@@ -90,20 +93,26 @@ impl LockClient {
             let detail = format!("a wait is at most {WAIT_MAX:?}, not {wait:?}");
             return Err(LockError::invalid("invalid-request", detail));
         }
+        let names = LockNames::parse(names).map_err(refused)?;
         let begun = Instant::now();
         let deadline = begun + wait + PATIENCE;
         loop {
             let mut claim = self.inner.claim(deadline).await?;
             let remaining = || wait.saturating_sub(begun.elapsed());
-            match self.inner.acquire(&mut claim, names, remaining, deadline).await? {
-                Acquired::Granted(granted) if !claim.session.is_lost() => {
-                    tracing::Span::current().record("fencing_token", granted.fencing_token);
-                    return Ok(Grant::new(claim, granted.fencing_token, granted.names));
+            match self
+                .inner
+                .acquire(&mut claim, &names, remaining, deadline)
+                .await?
+            {
+                Acquired::Granted { fencing_token, names } if !claim.session.is_lost() => {
+                    tracing::Span::current().record("fencing_token", fencing_token.get());
+                    let names = names.iter().map(ToString::to_string).collect();
+                    return Ok(Grant::new(claim, fencing_token.get(), names));
                 }
                 // The attempt is over in the cluster without our doing: its session ended, or a node took a
                 // reset connection for a client that had gone. Whatever there was is gone: a new attempt, at
                 // the end of the queue, for what is left of the wait.
-                Acquired::Granted(_) | Acquired::Over => {}
+                Acquired::Granted { .. } | Acquired::Over => {}
                 Acquired::NotInTime if wait.is_zero() => return Err(LockError::Held),
                 Acquired::NotInTime => return Err(LockError::WaitTimeout),
             }
@@ -115,7 +124,7 @@ impl LockClient {
         self.inner
             .current()
             .filter(|session| !session.is_lost())
-            .map(|session| session.id)
+            .map(|session| session.id.get())
     }
 
     /// Stops keeping the session alive for as long as the returned value lives; `None` if no session is open.
@@ -136,7 +145,10 @@ impl LockClient {
 
 /// What an acquire was answered.
 enum Acquired {
-    Granted(wire::Granted),
+    Granted {
+        fencing_token: FencingToken,
+        names: LockNames,
+    },
     NotInTime,
     Over,
 }
@@ -187,63 +199,63 @@ impl Inner {
     async fn acquire(
         &self,
         claim: &mut Claim,
-        names: &[String],
+        names: &LockNames,
         remaining: impl Fn() -> Duration,
         deadline: Instant,
     ) -> Result<Acquired, LockError> {
         let session = claim.session.clone();
-        let path = format!("/v1/sessions/{}/acquisitions", session.id);
-        let call = Call {
-            method: Method::POST,
-            path: &path,
-            deadline,
-        };
-        let acquire_id = claim.acquire_id;
+        let acquire_id = AcquireId::new(claim.acquire_id);
         let make = || {
             let wait = remaining();
             let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-            let body = serde_json::json!(wire::Acquire {
+            let call = Call::Acquire {
+                session_id: session.id,
                 acquire_id,
-                names,
-                wait_ms
-            });
-            Try {
-                body: Some(body),
-                timeout: wait + ANSWER_WITHIN,
-            }
+                names: names.clone(),
+                wait: WaitMs::new(wait_ms.min(WAIT_MS_MAX)).unwrap_or(WaitMs::ZERO),
+            };
+            let timeout = wait + ANSWER_WITHIN;
+            Try { call, timeout }
         };
         claim.sent = true;
         let answer = tokio::select! {
-            answer = self.transport.ask(call, make) => answer?,
+            answer = self.transport.call(deadline, make) => answer?,
             // Hears of it by its own clock, also while no node answers.
             () = session.lost() => return Ok(Acquired::Over),
         };
-        self.understand(claim, &answer)
+        self.understand(claim, answer)
     }
 
-    fn understand(&self, claim: &mut Claim, answer: &Answer) -> Result<Acquired, LockError> {
-        if answer.status.is_success() {
-            return Ok(Acquired::Granted(answer.json()?));
-        }
-        if answer.status == StatusCode::GONE {
-            claim.session.lose();
-            return Ok(Acquired::Over);
-        }
-        let slug = answer.problem().slug().to_owned();
-        match slug.as_str() {
+    fn understand(&self, claim: &mut Claim, answer: Answer<Done>) -> Result<Acquired, LockError> {
+        let problem = match answer.said {
+            Ok(Done::Granted { fencing_token, names }) => {
+                return Ok(Acquired::Granted { fencing_token, names });
+            }
+            Ok(other) => {
+                return Err(LockError::unavailable(format!(
+                    "an acquire was answered with {other:?}"
+                )));
+            }
+            Err(problem) => problem,
+        };
+        match (problem.status, problem.slug.as_str()) {
+            (410, _) => {
+                claim.session.lose();
+                Ok(Acquired::Over)
+            }
             // Remembered under this number: it will not be granted any more.
-            "lock-held" | "lock-wait-timeout" => {
+            (_, "lock-held" | "lock-wait-timeout") => {
                 claim.settle();
                 Ok(Acquired::NotInTime)
             }
             // Over, but not settled: what an administrator broke is remembered until it is released.
-            "already-released" => Ok(Acquired::Over),
+            (_, "already-released") => Ok(Acquired::Over),
             _ => {
                 // A refusal is about this try alone. An earlier one may hold by now, or may yet: give it back then.
                 if !answer.in_doubt {
                     claim.settle();
                 }
-                Err(answer.refusal())
+                Err(problem.into())
             }
         }
     }
@@ -258,34 +270,27 @@ impl Drop for Inner {
 
 /// Opens a session, makes it the current one and gives it its keeper.
 async fn open_session(inner: Arc<Inner>, deadline: Instant) -> Result<(), LockError> {
-    let id = Uuid::now_v7();
-    let path = format!("/v1/sessions/{id}");
-    let ttl_ms = u64::try_from(inner.ttl.as_millis()).unwrap_or(u64::MAX);
-    let body = serde_json::json!(wire::OpenSession {
-        ttl_ms,
-        label: &inner.label
-    });
+    let id = SessionId::new(Uuid::now_v7());
     // A repeat of an open keeps the session alive: so the deadline counts from the try that was answered.
     let mut sent = Instant::now();
-    let call = Call {
-        method: Method::PUT,
-        path: &path,
-        deadline,
+    let make = || {
+        sent = Instant::now();
+        let call = Call::Open {
+            session_id: id,
+            ttl: inner.ttl,
+            label: inner.label.clone(),
+        };
+        let timeout = OPEN_TRY;
+        Try { call, timeout }
     };
-    let answer = inner
-        .transport
-        .ask(call, || {
-            sent = Instant::now();
-            Try {
-                body: Some(body.clone()),
-                timeout: OPEN_TRY,
-            }
-        })
-        .await?;
-    if !answer.status.is_success() {
-        return Err(answer.refusal());
-    }
-    let ttl = Duration::from_millis(answer.json::<wire::SessionAlive>()?.ttl_ms);
+    let ttl = match inner.transport.call(deadline, make).await?.said? {
+        Done::Opened { ttl, .. } => Duration::from_millis(ttl.get()),
+        other => {
+            return Err(LockError::unavailable(format!(
+                "an open was answered with {other:?}"
+            )));
+        }
+    };
     let session = Arc::new(Session::new(id, ttl, sent));
     inner.spawn(keep_alive::run(
         session.clone(),
@@ -303,6 +308,11 @@ async fn open_session(inner: Arc<Inner>, deadline: Instant) -> Result<(), LockEr
     Ok(())
 }
 
+/// Outside of the bounds that the cluster sets.
+fn refused(error: impl std::fmt::Display) -> LockError {
+    LockError::invalid("invalid-request", error.to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -310,6 +320,7 @@ mod tests {
     use tokio::sync::mpsc;
 
     use super::*;
+    use crate::config::Protocol;
 
     /// A node that gives these answers, one a connection, and tells what it was asked. An empty one is no answer.
     async fn scripted(answers: &'static [(&'static str, &'static str)]) -> (String, mpsc::Receiver<String>) {
@@ -353,6 +364,7 @@ mod tests {
         .await;
         let config = ClientConfig {
             ttl: Duration::from_secs(60),
+            protocol: Protocol::Http,
             ..ClientConfig::new([url])
         };
         let client = LockClient::connect(config).await.unwrap();

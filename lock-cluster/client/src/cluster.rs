@@ -3,14 +3,16 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use reqwest::{Method, StatusCode};
+use reqwest::Method;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::config::ClientConfig;
 use crate::error::LockError;
 use crate::events::EventFeed;
-use crate::transport::{Answer, Call, Transport, Try};
+use crate::rest::{self, Success};
+use crate::transport::{Question, Transport};
 use crate::wire::{self, ClusterStatus, Lock, LockList};
 
 /// A question to the cluster is asked again for this long.
@@ -35,13 +37,13 @@ impl ClusterClient {
     /// [`LockError::Invalid`] if there is no URL, or one that cannot be read.
     pub fn new(config: ClientConfig) -> Result<Self, LockError> {
         Ok(Self {
-            transport: Transport::new(&config.urls, config.token)?,
+            transport: Transport::new(&config)?,
         })
     }
 
     /// The nodes this client was told of.
-    pub fn urls(&self) -> &[String] {
-        self.transport.nodes()
+    pub fn urls(&self) -> impl Iterator<Item = &str> {
+        self.transport.nodes().iter().map(|node| &**node)
     }
 
     /// What one node says about itself and the cluster.
@@ -53,19 +55,9 @@ impl ClusterClient {
             .transport
             .request(Method::GET, &format!("{url}/v1/cluster"))
             .timeout(TRY);
-        let broken = |error: reqwest::Error| LockError::unavailable(format!("{url}: {error}"));
-        let response = request.send().await.map_err(broken)?;
-        let status = response.status();
-        let answer = Answer {
-            status,
-            body: response.bytes().await.map_err(broken)?.into(),
-            in_doubt: false,
-        };
-        if status.is_success() {
-            answer.json()
-        } else {
-            Err(answer.refusal())
-        }
+        let silent = |why: String| LockError::unavailable(format!("{url}: {why}"));
+        let status = rest::exchange(request, None).await.map_err(silent)??;
+        status.read().map_err(silent)
     }
 
     /// The locks that are held or waited for, by name.
@@ -74,7 +66,7 @@ impl ClusterClient {
     /// [`LockError::Unavailable`] if no leader answers in time.
     pub async fn locks(&self, prefix: &str, limit: usize) -> Result<LockList, LockError> {
         let path = format!("/v1/locks?prefix={}&limit={limit}", encode(prefix));
-        self.ask(Method::GET, &path, None).await?.json()
+        read(&self.ask(Method::GET, &path, None).await?)
     }
 
     /// One lock, or `None` if nobody holds or wants it.
@@ -83,7 +75,7 @@ impl ClusterClient {
     /// [`LockError::Unavailable`] if no leader answers in time.
     pub async fn lock(&self, name: &str) -> Result<Option<Lock>, LockError> {
         let path = format!("/v1/locks/{}", segment(name)?);
-        let lock: Lock = self.ask(Method::GET, &path, None).await?.json()?;
+        let lock: Lock = read(&self.ask(Method::GET, &path, None).await?)?;
         let free = lock.holder.is_none() && lock.waiters.is_empty();
         Ok(if free { None } else { Some(lock) })
     }
@@ -147,13 +139,8 @@ impl ClusterClient {
                 Ok(response) if response.status().is_success() => return Ok(EventFeed::new(response)),
                 Ok(response) => {
                     let status = response.status();
-                    let body = response.bytes().await.map(Into::into).unwrap_or_default();
-                    last = Answer {
-                        status,
-                        body,
-                        in_doubt: false,
-                    }
-                    .refusal();
+                    let body = response.bytes().await.unwrap_or_default();
+                    last = wire::problem(status.as_u16(), &body).into();
                 }
                 Err(error) => last = LockError::unavailable(format!("{node}: {error}")),
             }
@@ -167,21 +154,23 @@ impl ClusterClient {
         path: &str,
         body: Option<Value>,
     ) -> Result<Value, LockError> {
-        self.ask_for(method, path, body, CHANGE_TRY, CHANGE_WITHIN)
-            .await?
-            .json()
+        read(
+            &self
+                .ask_for(method, path, body, CHANGE_TRY, CHANGE_WITHIN)
+                .await?,
+        )
     }
 
     async fn change(&self, method: Method, path: &str, body: Option<Value>) -> Result<Value, LockError> {
-        let answer = self.ask(method, path, body).await?;
-        if answer.status == StatusCode::NO_CONTENT {
+        let success = self.ask(method, path, body).await?;
+        if success.body.is_empty() {
             Ok(Value::Null)
         } else {
-            answer.json()
+            read(&success)
         }
     }
 
-    async fn ask(&self, method: Method, path: &str, body: Option<Value>) -> Result<Answer, LockError> {
+    async fn ask(&self, method: Method, path: &str, body: Option<Value>) -> Result<Success, LockError> {
         self.ask_for(method, path, body, TRY, ASK_WITHIN).await
     }
 
@@ -192,25 +181,22 @@ impl ClusterClient {
         body: Option<Value>,
         timeout: Duration,
         within: Duration,
-    ) -> Result<Answer, LockError> {
-        let call = Call {
+    ) -> Result<Success, LockError> {
+        let question = Question {
             method,
             path,
-            deadline: Instant::now() + within,
+            body: body.as_ref(),
         };
         let answer = self
             .transport
-            .ask(call, || Try {
-                body: body.clone(),
-                timeout,
-            })
+            .ask(question, Instant::now() + within, timeout)
             .await?;
-        if answer.status.is_success() {
-            Ok(answer)
-        } else {
-            Err(answer.refusal())
-        }
+        Ok(answer.said?)
     }
+}
+
+fn read<T: DeserializeOwned>(success: &Success) -> Result<T, LockError> {
+    success.read().map_err(LockError::unavailable)
 }
 
 /// A lock name as one path segment: everything but letters, digits, `-`, `_` and `~` is percent-encoded, so that

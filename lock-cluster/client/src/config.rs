@@ -14,6 +14,20 @@ pub struct ClientConfig {
     pub label: String,
     /// Bearer token, where the cluster asks for one.
     pub token: Option<String>,
+    /// How sessions and locks are asked for.
+    pub protocol: Protocol,
+}
+
+/// How a session's calls travel. Everything else (looking, breaking, members, events) is always JSON over HTTP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Protocol {
+    /// The pipe where a node speaks it, JSON over HTTP where it does not.
+    #[default]
+    Auto,
+    /// The pipe and nothing else: a node that does not speak it counts as one that does not answer.
+    Pipe,
+    /// JSON over HTTP, as anybody could with `curl`.
+    Http,
 }
 
 impl ClientConfig {
@@ -36,6 +50,7 @@ impl Default for ClientConfig {
             ttl: Self::DEFAULT_TTL,
             label: String::new(),
             token: None,
+            protocol: Protocol::default(),
         }
     }
 }
@@ -48,6 +63,7 @@ impl fmt::Debug for ClientConfig {
             .field("ttl", &self.ttl)
             .field("label", &self.label)
             .field("token", &self.token.as_ref().map(|_| "…"))
+            .field("protocol", &self.protocol)
             .finish()
     }
 }

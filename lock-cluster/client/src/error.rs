@@ -1,5 +1,7 @@
 //! Why there is no lock, named for what the caller can do next.
 
+use lock_pipe::Problem;
+
 /// What an acquire, a release or a look at the cluster can end in.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LockError {
@@ -53,6 +55,25 @@ impl LockError {
         Self::Invalid {
             slug: slug.to_owned(),
             detail: detail.into(),
+        }
+    }
+}
+
+/// The error of a problem that is none of those the caller expects.
+impl From<Problem> for LockError {
+    fn from(problem: Problem) -> Self {
+        let Problem {
+            status, slug, detail, ..
+        } = problem;
+        match status {
+            410 => Self::SessionLost,
+            404 => Self::NotFound { detail },
+            // A bound of the cluster was met: too many of something right now.
+            429 | 503 => Self::Unavailable { detail },
+            status if slug.is_empty() => {
+                Self::invalid("unexpected", format!("an answer with status {status}"))
+            }
+            _ => Self::Invalid { slug, detail },
         }
     }
 }

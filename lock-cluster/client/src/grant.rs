@@ -8,13 +8,14 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
-use reqwest::{Method, StatusCode};
+use lock_core::AcquireId;
+use lock_pipe::Call;
 
 use crate::backoff::Backoff;
 use crate::client::Inner;
 use crate::error::LockError;
 use crate::session::{KeepAlivePause, Session};
-use crate::transport::{Call, Try};
+use crate::transport::Try;
 
 /// How long one try of a release may take. Short: it is asked again, and the next in the queue is waiting.
 const RELEASE_TRY: std::time::Duration = std::time::Duration::from_millis(1_500);
@@ -41,13 +42,6 @@ impl Claim {
         }
     }
 
-    pub(crate) fn path(&self) -> String {
-        format!(
-            "/v1/sessions/{}/acquisitions/{}",
-            self.session.id, self.acquire_id
-        )
-    }
-
     /// The cluster has said that nothing is left of this attempt.
     pub(crate) fn settle(&mut self) {
         if !self.settled {
@@ -63,7 +57,6 @@ impl Claim {
             self.client.clone(),
             self.session.clone(),
             self.acquire_id,
-            self.path(),
         ));
         async move {
             task.await.unwrap_or_else(|stopped| {
@@ -84,46 +77,45 @@ impl Drop for Claim {
 }
 
 /// Asks for the release until the cluster has taken it, or until the session, and all it held, is over.
-async fn give_back(
-    client: Arc<Inner>,
-    session: Arc<Session>,
-    acquire_id: u64,
-    path: String,
-) -> Result<(), LockError> {
+async fn give_back(client: Arc<Inner>, session: Arc<Session>, acquire_id: u64) -> Result<(), LockError> {
     let mut backoff = Backoff::new();
-    let answer = loop {
+    let make = || Try {
+        call: Call::Release {
+            session_id: session.id,
+            acquire_id: AcquireId::new(acquire_id),
+        },
+        timeout: RELEASE_TRY,
+    };
+    let said = loop {
         // The session's deadline moves on while this asks; each round asks until the one that is known.
-        let deadline = session.deadline();
-        let call = Call {
-            method: Method::DELETE,
-            path: &path,
-            deadline,
-        };
         let answer = tokio::select! {
-            answer = client.transport.ask(call, || Try { body: None, timeout: RELEASE_TRY }) => answer,
+            answer = client.transport.call(session.deadline(), make) => answer,
             () = session.lost() => return Err(LockError::SessionLost),
         };
-        match answer {
+        match answer.map(|answer| answer.said) {
             // No room to note that an id it has not seen is used up. Until it is, a delayed acquire could be granted.
-            Ok(answer) if answer.status == StatusCode::TOO_MANY_REQUESTS => {
-                tokio::time::sleep(backoff.pause()).await;
-            }
-            Ok(answer) => break answer,
+            Ok(Err(problem)) if problem.status == 429 => tokio::time::sleep(backoff.pause()).await,
+            Ok(said) => break said,
             Err(_) if session.is_lost() => return Err(LockError::SessionLost),
             Err(_) => {}
         }
     };
-    match answer.status {
-        // 404: it was never granted. The id is closed all the same.
-        StatusCode::NO_CONTENT | StatusCode::NOT_FOUND => {
+    match said {
+        Ok(_) => {
             session.finish(acquire_id);
             Ok(())
         }
-        StatusCode::GONE => {
-            session.lose();
-            Err(LockError::SessionLost)
+        // It was never granted. The id is closed all the same.
+        Err(problem) if problem.status == 404 => {
+            session.finish(acquire_id);
+            Ok(())
         }
-        _ => Err(answer.refusal()),
+        Err(problem) => {
+            if problem.status == 410 {
+                session.lose();
+            }
+            Err(problem.into())
+        }
     }
 }
 
@@ -163,7 +155,7 @@ impl Grant {
 
     /// The session that holds.
     pub fn session_id(&self) -> uuid::Uuid {
-        self.claim.session.id
+        self.claim.session.id.get()
     }
 
     /// Completes when the grant is lost. A session that ends is heard of before anybody else can be granted the

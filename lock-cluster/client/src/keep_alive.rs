@@ -6,13 +6,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::{Method, StatusCode};
+use lock_core::AcquireId;
+use lock_pipe::{Call, Done};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::session::Session;
-use crate::transport::{Call, Transport, Try};
-use crate::wire::{KeepAlive, SessionAlive};
+use crate::transport::{Transport, Try};
 
 /// A node that has not answered a keep-alive by then is taken for stuck, and another one is asked.
 const TRY_MAX: Duration = Duration::from_millis(1_500);
@@ -56,60 +56,49 @@ async fn keep_alive(session: &Session, transport: &Transport) {
 
 /// Asks until the session is extended or gone; a session that cannot be extended runs into its deadline.
 async fn ask(session: &Session, transport: &Transport) {
-    let path = format!("/v1/sessions/{}/keep-alive", session.id);
     let acknowledged = session.to_acknowledge();
-    let body = serde_json::json!(KeepAlive { acknowledged });
     let timeout = (session.ttl / 4).clamp(TRY_MIN, TRY_MAX);
     // Each try moves this on: the deadline counts from the try that was answered, not from the first.
     let mut sent = Instant::now();
-    let call = Call {
-        method: Method::POST,
-        path: &path,
-        deadline: session.deadline(),
+    let make = || {
+        sent = Instant::now();
+        let call = Call::KeepAlive {
+            session_id: session.id,
+            acknowledged: acknowledged.map(AcquireId::new),
+        };
+        Try { call, timeout }
     };
-    let answer = transport
-        .ask(call, || {
-            sent = Instant::now();
-            Try {
-                body: Some(body.clone()),
-                timeout,
-            }
-        })
-        .await;
-    match answer {
-        Ok(answer) if answer.status.is_success() => {
+    match transport
+        .call(session.deadline(), make)
+        .await
+        .map(|answer| answer.said)
+    {
+        Ok(Ok(done)) => {
             session.extend(sent);
-            // Without a readable body the session is alive all the same; broken locks are told again next time.
-            if let Ok(alive) = answer.json::<SessionAlive>() {
-                session.set_broken(alive.broken);
+            if let Done::KeptAlive { broken, .. } = done {
+                session.set_broken(broken.into_iter().map(AcquireId::get).collect());
             }
             if let Some(acknowledged) = acknowledged {
                 session.acknowledged(acknowledged);
             }
         }
-        Ok(answer) if answer.status == StatusCode::GONE => session.lose(),
-        Ok(answer) => {
-            tracing::warn!(session.id = %session.id, status = %answer.status, "a keep-alive was refused")
+        Ok(Err(problem)) if problem.status == 410 => session.lose(),
+        Ok(Err(problem)) => {
+            tracing::warn!(session.id = %session.id, problem = problem.slug, "a keep-alive was refused");
         }
         Err(error) => tracing::warn!(session.id = %session.id, %error, "the session could not be kept alive"),
     }
 }
 
 async fn close(session: &Session, transport: &Transport) {
-    let path = format!("/v1/sessions/{}", session.id);
     let deadline = session.deadline().min(Instant::now() + CLOSE_WITHIN);
-    let call = Call {
-        method: Method::DELETE,
-        path: &path,
-        deadline,
+    let make = || Try {
+        call: Call::Close {
+            session_id: session.id,
+        },
+        timeout: CLOSE_WITHIN / 3,
     };
-    if let Err(error) = transport
-        .ask(call, || Try {
-            body: None,
-            timeout: CLOSE_WITHIN / 3,
-        })
-        .await
-    {
+    if let Err(error) = transport.call(deadline, make).await {
         tracing::debug!(session.id = %session.id, %error, "the session was left to expire");
     }
 }
@@ -119,15 +108,26 @@ mod tests {
     use tokio::io::AsyncReadExt as _;
     use tokio::net::TcpListener;
 
+    use lock_core::SessionId;
+
     use super::*;
+    use crate::config::{ClientConfig, Protocol};
 
     #[tokio::test]
     async fn a_closed_session_is_lost_here_before_the_cluster_is_told() {
         let node = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", node.local_addr().unwrap());
-        let transport = Arc::new(Transport::new(&[url], None).unwrap());
+        let config = ClientConfig {
+            protocol: Protocol::Http,
+            ..ClientConfig::new([url])
+        };
+        let transport = Arc::new(Transport::new(&config).unwrap());
         let ttl = Duration::from_secs(60);
-        let session = Arc::new(Session::new(uuid::Uuid::nil(), ttl, Instant::now()));
+        let session = Arc::new(Session::new(
+            SessionId::new(uuid::Uuid::nil()),
+            ttl,
+            Instant::now(),
+        ));
         let closing = CancellationToken::new();
         closing.cancel();
         let closed = tokio::spawn(run(session.clone(), transport, closing));

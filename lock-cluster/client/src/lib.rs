@@ -25,6 +25,9 @@
 //! * **Nothing stays behind.** An acquire that is cancelled, times out or cannot be decided is given up in the
 //!   background with the same id until the cluster acknowledges it. A dropped [`Grant`] is released the same way.
 //!   The cluster closes the id of a release it has never seen, so that a delayed acquire cannot be granted later.
+//! * **One connection to the leader.** All calls of a client travel over one pipe ([`lock_pipe`]), each with an
+//!   answer of its own; a node that does not speak it is asked in JSON over HTTP. A pipe that breaks is an answer that
+//!   was not heard, no more: see "unknown" above.
 //! * **The cluster may forget.** Every keep-alive carries the highest id up to which all attempts are finished,
 //!   so that remembered answers do not pile up.
 //!
@@ -33,6 +36,7 @@
 //! A lock alone is not mutual exclusion for the outside world. A process can be stopped between the check of
 //! [`Grant::is_lost`] and its write; only storage that refuses an older [`Grant::fencing_token`] closes that gap.
 
+mod asking;
 mod backoff;
 mod client;
 mod cluster;
@@ -42,13 +46,17 @@ mod events;
 mod grant;
 mod ids;
 mod keep_alive;
+mod leaders;
+mod pipe;
+mod pipes;
+mod rest;
 mod session;
 mod transport;
 pub mod wire;
 
 pub use client::LockClient;
 pub use cluster::ClusterClient;
-pub use config::ClientConfig;
+pub use config::{ClientConfig, Protocol};
 pub use error::LockError;
 pub use events::{EventFeed, FeedEvent};
 pub use grant::Grant;

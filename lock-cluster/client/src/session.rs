@@ -4,17 +4,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use lock_core::SessionId;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
 
 use crate::ids::Ids;
 
 /// One session of the cluster, shared by its keep-alive task and by everything held through it.
 #[derive(Debug)]
 pub(crate) struct Session {
-    pub(crate) id: Uuid,
+    pub(crate) id: SessionId,
     pub(crate) ttl: Duration,
     /// The session can be relied on until then; moved on by keep-alives, counted from before they were sent.
     deadline: watch::Sender<Instant>,
@@ -33,7 +33,7 @@ pub(crate) struct Session {
 
 impl Session {
     /// A session the cluster has opened; `sent` is from before the first request that may have opened it.
-    pub(crate) fn new(id: Uuid, ttl: Duration, sent: Instant) -> Self {
+    pub(crate) fn new(id: SessionId, ttl: Duration, sent: Instant) -> Self {
         Self {
             id,
             ttl,
@@ -201,12 +201,13 @@ impl Drop for KeepAlivePause {
 mod tests {
     use super::*;
 
+    const ID: SessionId = SessionId::new(uuid::Uuid::nil());
     const TTL: Duration = Duration::from_secs(5);
 
     #[tokio::test(start_paused = true)]
     async fn the_deadline_runs_from_before_the_keep_alive_was_sent() {
         let sent = Instant::now();
-        let session = Session::new(Uuid::nil(), TTL, sent);
+        let session = Session::new(ID, TTL, sent);
         tokio::time::advance(Duration::from_secs(3)).await;
         let sent = Instant::now();
         tokio::time::advance(Duration::from_secs(1)).await;
@@ -221,7 +222,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_lost_session_stays_lost_and_begins_nothing() {
-        let session = Session::new(Uuid::nil(), TTL, Instant::now());
+        let session = Session::new(ID, TTL, Instant::now());
         assert_eq!(session.begin(), Some(1));
         tokio::time::advance(TTL).await;
         session.lost().await;
@@ -232,7 +233,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_late_answer_does_not_bring_a_lost_session_back() {
-        let session = Session::new(Uuid::nil(), TTL, Instant::now());
+        let session = Session::new(ID, TTL, Instant::now());
         tokio::time::advance(TTL - Duration::from_millis(1)).await;
         let sent = Instant::now();
         tokio::time::advance(Duration::from_millis(1)).await;
@@ -244,7 +245,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_retired_session_is_dry_after_its_last_attempt() {
-        let session = Session::new(Uuid::nil(), TTL, Instant::now());
+        let session = Session::new(ID, TTL, Instant::now());
         let id = session.begin().unwrap();
         session.retire();
         assert_eq!(session.begin(), None);

@@ -3,6 +3,7 @@
 //! Readers are lenient: an unknown field is ignored and a missing list is empty, so that an older client can talk
 //! to a newer node.
 
+use lock_pipe::{Leader, Problem};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -39,7 +40,7 @@ pub struct Acquire<'a> {
     /// The number of this attempt within the session.
     pub acquire_id: u64,
     /// What to hold, together or not at all: 1 to 16 names.
-    pub names: &'a [String],
+    pub names: Vec<&'a str>,
     /// How long to wait, at most 60,000 ms.
     pub wait_ms: u64,
 }
@@ -198,15 +199,9 @@ pub struct AddMember {
     pub voter: bool,
 }
 
-/// Who leads, inside a 421 answer.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Leader {
-    pub(crate) client_url: String,
-}
-
 /// What this client reads of a problem (RFC 9457).
 #[derive(Debug, Default, Deserialize)]
-pub(crate) struct Problem {
+struct ProblemBody {
     #[serde(default, rename = "type")]
     kind: String,
     #[serde(default)]
@@ -214,7 +209,7 @@ pub(crate) struct Problem {
     #[serde(default)]
     detail: String,
     #[serde(default)]
-    pub(crate) leader: Option<Leader>,
+    leader: Option<Leader>,
     #[serde(default)]
     errors: Vec<FieldError>,
 }
@@ -227,22 +222,22 @@ struct FieldError {
     reason: String,
 }
 
-impl Problem {
-    /// The last segment of its type.
-    pub(crate) fn slug(&self) -> &str {
-        self.kind.rsplit('/').next().unwrap_or_default()
-    }
-
-    /// What a person wants to read about it.
-    pub(crate) fn text(&self) -> String {
-        let what = if self.detail.is_empty() {
-            &self.title
-        } else {
-            &self.detail
-        };
-        self.errors.iter().fold(what.clone(), |mut text, error| {
-            text.push_str(&format!("; {} {}", error.pointer, error.reason));
-            text
-        })
+/// Reads an answer that is no success; one that is no problem either has an empty slug.
+pub(crate) fn problem(status: u16, body: &[u8]) -> Problem {
+    let body: ProblemBody = serde_json::from_slice(body).unwrap_or_default();
+    let text = if body.detail.is_empty() {
+        body.title
+    } else {
+        body.detail
+    };
+    let detail = body.errors.iter().fold(text, |mut text, error| {
+        text.push_str(&format!("; {} {}", error.pointer, error.reason));
+        text
+    });
+    Problem {
+        status,
+        slug: body.kind.rsplit('/').next().unwrap_or_default().to_owned(),
+        detail,
+        leader: body.leader,
     }
 }

@@ -162,7 +162,7 @@ fn status_table(answers: &[(String, Result<ClusterStatus, LockError>)]) -> Table
 async fn ask_all(cluster: &ClusterClient) -> Vec<(String, Result<ClusterStatus, LockError>)> {
     let mut answers = Vec::new();
     for url in cluster.urls() {
-        answers.push((url.clone(), cluster.status_of(url).await));
+        answers.push((url.to_owned(), cluster.status_of(url).await));
     }
     answers
 }

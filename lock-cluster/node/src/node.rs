@@ -39,6 +39,7 @@ pub struct Node {
     consensus: Consensus<crate::Tokio>,
     faults: NodeFaults,
     closing: CancellationToken,
+    api: http::Api,
     clients: Running,
     peers: JoinHandle<()>,
 }
@@ -104,7 +105,7 @@ impl Node {
             admin: config.admin_token,
         };
         let api = http::Api::new(service.clone(), tokens, closing.clone());
-        let router = http::router(api, faults.switches().clone());
+        let router = http::router(api.clone(), faults.switches().clone());
         let clients = service_kit::serve(client_port, router, closing.clone());
         tracing::info!(node.id = config.id, client_url, "lock node started");
         Ok(Self {
@@ -113,6 +114,7 @@ impl Node {
             consensus,
             faults,
             closing,
+            api,
             clients,
             peers,
         })
@@ -146,6 +148,7 @@ impl Node {
         if let Err(error) = self.clients.join().await {
             tracing::warn!(%error, "the client port did not close cleanly");
         }
+        self.api.pipes_closed().await;
         if let Err(error) = self.peers.await {
             tracing::warn!(%error, "the peer port did not close cleanly");
         }

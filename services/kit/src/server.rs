@@ -162,6 +162,7 @@ async fn serve_connection(stream: TcpStream, router: Router, shutdown: Cancellat
             .timer(TokioTimer::new())
             .header_read_timeout(IDLE_TIMEOUT)
             .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router))
+            .with_upgrades()
     );
     let result = tokio::select! {
         result = connection.as_mut() => result,

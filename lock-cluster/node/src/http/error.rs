@@ -85,16 +85,20 @@ pub(crate) fn not_granted(answer: &AcquireAnswer) -> Problem {
             "its client went away, so this acquisition was given up",
         ),
         AcquireAnswer::Broken => over("broken", "an administrator broke this acquisition"),
-        AcquireAnswer::Granted { .. } | AcquireAnswer::Queued => out_of_place(answer),
+        AcquireAnswer::Granted { .. } | AcquireAnswer::Queued => unexpected(answer),
     }
 }
 
-/// A reply to another command than the one that was asked: a bug of ours, and no reason to guess.
-pub(crate) fn unexpected(reply: &Reply) -> Problem {
-    out_of_place(reply)
+/// A command that was not carried out; or a reply to another command.
+pub(crate) fn not_done(reply: Reply) -> Problem {
+    match reply {
+        Reply::Refused(refusal) => refused(refusal),
+        reply => unexpected(&reply),
+    }
 }
 
-fn out_of_place(answer: &impl std::fmt::Debug) -> Problem {
+/// An answer to another question than the one that was asked: a bug of ours, and no reason to guess.
+pub(crate) fn unexpected(answer: &impl std::fmt::Debug) -> Problem {
     tracing::error!(?answer, "an answer does not belong to its question");
     Problem::internal()
 }

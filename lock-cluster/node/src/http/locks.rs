@@ -15,7 +15,7 @@ use utoipa::IntoParams;
 use super::Api;
 use super::admin::Admin;
 use super::body::{Break, BrokenBody, LockBody, LocksBody};
-use super::error::{refused, unexpected};
+use super::error::not_done;
 
 const LIMIT_DEFAULT: usize = 100;
 const LIMIT_MAX: usize = 1_000;
@@ -130,8 +130,7 @@ pub(crate) async fn break_lock(
             acquire_id,
             names,
         })),
-        Reply::Refused(refusal) => Err(refused(refusal)),
-        reply => Err(unexpected(&reply)),
+        other => Err(not_done(other)),
     }
 }
 

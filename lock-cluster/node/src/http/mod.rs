@@ -11,6 +11,7 @@
 //! | `DELETE /v1/sessions/{id}` | 204 |
 //! | `POST /v1/sessions/{id}/acquisitions` | 201 once granted; the request waits as long as the acquisition does |
 //! | `DELETE /v1/sessions/{id}/acquisitions/{acquire_id}` | 204 |
+//! | `GET /v1/pipe`, upgraded | the five calls above in binary, many at once: see [`lock_pipe`] |
 //! | `GET /v1/locks`, `GET /v1/locks/{name}` | 200, as of now (ReadIndex) |
 //! | `POST /v1/locks/{name}/break` | 200 (administrators) |
 //! | `GET /v1/events` | server-sent events |
@@ -28,6 +29,7 @@
 mod admin;
 mod bearer;
 mod body;
+mod calls;
 mod cluster;
 mod error;
 mod events;
@@ -36,6 +38,7 @@ mod guest;
 mod locks;
 mod metrics;
 mod openapi;
+mod pipe;
 mod sessions;
 
 use std::sync::Arc;
@@ -46,6 +49,7 @@ use service_kit::{Faults, Metrics, Readiness, ServiceInfo, finish};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use self::pipe::Pipes;
 use crate::config::Secret;
 use crate::service::LockService;
 
@@ -60,7 +64,8 @@ pub(crate) struct Api {
     service: LockService,
     tokens: Arc<Tokens>,
     waiting: Arc<Semaphore>,
-    /// Ends the event streams: a stream has no end of its own, and would hold the shutdown up.
+    pipes: Pipes,
+    /// Ends the event streams and the pipes: they have no end of their own, and would hold the shutdown up.
     closing: CancellationToken,
 }
 
@@ -80,8 +85,14 @@ impl Api {
             service,
             tokens,
             waiting: Arc::new(Semaphore::new(WAITING_MAX)),
+            pipes: Pipes::default(),
             closing,
         }
+    }
+
+    /// Returns when the last pipe has ended; they end when `closing` falls.
+    pub(crate) async fn pipes_closed(&self) {
+        self.pipes.closed().await;
     }
 }
 
@@ -90,6 +101,7 @@ pub(crate) fn router(api: Api, faults: Faults) -> Router {
     let instance = format!("lock-node-{}", api.service.status().id);
     let metrics = Metrics::new("lock-node", &instance);
     metrics::register(&metrics, &api.service);
+    api.pipes.register(&metrics);
     let info = ServiceInfo::new("lock-node", instance, openapi::document()).in_flight_max(IN_FLIGHT_MAX);
     let readiness = Readiness::new().check("leader", {
         let service = api.service.clone();
@@ -113,6 +125,7 @@ fn routes(api: Api) -> Router {
             "/v1/sessions/{session_id}/acquisitions/{acquire_id}",
             delete(sessions::release),
         )
+        .route(lock_pipe::PATH, get(pipe::open))
         .route("/v1/locks", get(locks::list))
         // A wildcard matches one character at least; without this, the empty name would be an unknown path.
         .route("/v1/locks/", get(locks::empty_name).post(locks::empty_name))

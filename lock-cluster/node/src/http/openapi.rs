@@ -3,7 +3,7 @@
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::{Modify, OpenApi};
 
-use super::{cluster, events, locks, sessions};
+use super::{cluster, events, locks, pipe, sessions};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -14,7 +14,7 @@ use super::{cluster, events, locks, sessions};
                        are RFC 9457 problems; `type` is `/problems/<slug>`, and the responses below name the slugs."
     ),
     paths(
-        sessions::open, sessions::keep_alive, sessions::close, sessions::acquire, sessions::release,
+        sessions::open, sessions::keep_alive, sessions::close, sessions::acquire, sessions::release, pipe::open,
         locks::list, locks::show, locks::break_lock, events::stream,
         cluster::status, cluster::add_member, cluster::promote_member, cluster::remove_member,
     ),

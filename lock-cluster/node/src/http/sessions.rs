@@ -1,16 +1,15 @@
-//! Sessions, and what they hold.
-
-use std::time::Duration;
+//! Sessions, and what they hold, in JSON: a request becomes a [`Call`], and what was done becomes a status and a body.
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use lock_core::{AcquireAnswer, AcquireId, Command, Refusal, Reply, SessionId};
+use lock_core::{AcquireId, SessionId};
+use lock_pipe::{Call, Done};
 use service_kit::{ApiJson, ApiPath, Problem};
 
 use super::Api;
 use super::body::{Acquire, AliveBody, GrantedBody, KeepAlive, OpenSession, OptionalJson, SessionBody};
-use super::error::{not_granted, refused, unexpected};
+use super::error::unexpected;
 
 /// Open a session
 ///
@@ -29,16 +28,13 @@ pub(crate) async fn open(
     ApiPath(session_id): ApiPath<SessionId>,
     ApiJson(OpenSession { ttl_ms: ttl, label }): ApiJson<OpenSession>,
 ) -> Result<(StatusCode, Json<SessionBody>), Problem> {
-    match api
-        .service
-        .propose(Command::OpenSession {
-            session_id,
-            ttl,
-            label,
-        })
-        .await?
-    {
-        Reply::SessionOpened { ttl: ttl_ms, created } => {
+    let open = Call::Open {
+        session_id,
+        ttl,
+        label,
+    };
+    match api.carry_out(open).await? {
+        Done::Opened { ttl: ttl_ms, created } => {
             let status = if created {
                 StatusCode::CREATED
             } else {
@@ -46,8 +42,7 @@ pub(crate) async fn open(
             };
             Ok((status, Json(SessionBody { session_id, ttl_ms })))
         }
-        Reply::Refused(refusal) => Err(refused(refusal)),
-        reply => Err(unexpected(&reply)),
+        other => Err(unexpected(&other)),
     }
 }
 
@@ -67,17 +62,13 @@ pub(crate) async fn keep_alive(
     ApiPath(session_id): ApiPath<SessionId>,
     OptionalJson(KeepAlive { acknowledged }): OptionalJson<KeepAlive>,
 ) -> Result<Json<AliveBody>, Problem> {
-    match api
-        .service
-        .propose(Command::KeepAlive {
-            session_id,
-            acknowledged,
-        })
-        .await?
-    {
-        Reply::KeptAlive { ttl: ttl_ms, broken } => Ok(Json(AliveBody { ttl_ms, broken })),
-        Reply::Refused(refusal) => Err(refused(refusal)),
-        reply => Err(unexpected(&reply)),
+    let keep_alive = Call::KeepAlive {
+        session_id,
+        acknowledged,
+    };
+    match api.carry_out(keep_alive).await? {
+        Done::KeptAlive { ttl: ttl_ms, broken } => Ok(Json(AliveBody { ttl_ms, broken })),
+        other => Err(unexpected(&other)),
     }
 }
 
@@ -95,10 +86,9 @@ pub(crate) async fn close(
     State(api): State<Api>,
     ApiPath(session_id): ApiPath<SessionId>,
 ) -> Result<StatusCode, Problem> {
-    match api.service.propose(Command::CloseSession { session_id }).await? {
-        Reply::SessionClosed => Ok(StatusCode::NO_CONTENT),
-        Reply::Refused(refusal) => Err(refused(refusal)),
-        reply => Err(unexpected(&reply)),
+    match api.carry_out(Call::Close { session_id }).await? {
+        Done::Closed => Ok(StatusCode::NO_CONTENT),
+        other => Err(unexpected(&other)),
     }
 }
 
@@ -129,17 +119,14 @@ pub(crate) async fn acquire(
     let span = tracing::Span::current();
     // Escaped: a name may contain anything, and a log line must stay one.
     span.record("lock.name", tracing::field::debug(names.to_string()));
-    // Held while waiting and no longer; see the module on why waits have a bound of their own.
-    let Ok(_waiting) = api.waiting.try_acquire() else {
-        let later = Duration::from_secs(1);
-        return Err(Problem::busy("overloaded", later).detail("too many acquires wait at this node"));
+    let acquire = Call::Acquire {
+        session_id,
+        acquire_id,
+        names,
+        wait: wait_ms,
     };
-    let answer = api
-        .service
-        .acquire(session_id, acquire_id, names, wait_ms)
-        .await?;
-    match answer.map_err(refused)? {
-        AcquireAnswer::Granted { fencing_token, names } => {
+    match api.carry_out(acquire).await? {
+        Done::Granted { fencing_token, names } => {
             span.record("fencing_token", fencing_token.get());
             let granted = GrantedBody {
                 acquire_id,
@@ -148,7 +135,7 @@ pub(crate) async fn acquire(
             };
             Ok((StatusCode::CREATED, Json(granted)))
         }
-        answer => Err(not_granted(&answer)),
+        other => Err(unexpected(&other)),
     }
 }
 
@@ -169,18 +156,12 @@ pub(crate) async fn release(
     State(api): State<Api>,
     ApiPath((session_id, acquire_id)): ApiPath<(SessionId, AcquireId)>,
 ) -> Result<StatusCode, Problem> {
-    match api
-        .service
-        .propose(Command::Release {
-            session_id,
-            acquire_id,
-        })
-        .await?
-    {
-        Reply::Released => Ok(StatusCode::NO_CONTENT),
-        // The client said that it is done with this id, and asks to be done with it: so it is.
-        Reply::Refused(Refusal::Acknowledged) => Ok(StatusCode::NO_CONTENT),
-        Reply::Refused(refusal) => Err(refused(refusal)),
-        reply => Err(unexpected(&reply)),
+    let release = Call::Release {
+        session_id,
+        acquire_id,
+    };
+    match api.carry_out(release).await? {
+        Done::Released => Ok(StatusCode::NO_CONTENT),
+        other => Err(unexpected(&other)),
     }
 }

@@ -163,7 +163,7 @@ impl Cluster {
             urls: self.urls(),
             ttl,
             label: label.to_owned(),
-            token: None,
+            ..ClientConfig::default()
         };
         LockClient::connect(config).await.expect("a client")
     }

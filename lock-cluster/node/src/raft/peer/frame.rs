@@ -1,111 +1,25 @@
-//! Frames: a length of four bytes, little end first, and so many bytes.
-//!
-//! Reading is safe to cancel at any point, which `select!` does all the time: what has arrived stays in the buffer.
-//! The length is checked before it is believed, and the buffer grows with what arrives, not with what is announced.
+//! The frames of the peer port: those of the clients' pipe, with limits of their own.
 
 use std::io;
 
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::BytesMut;
+pub(super) use lock_pipe::frame::{FrameReader, decode};
 use serde::Serialize;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 /// The largest frame: a request with a mebibyte of entries and one entry more, or a chunk of a snapshot.
 pub(super) const FRAME_BYTES_MAX: usize = 4 << 20;
 /// The largest frame before a peer has proved who it is.
 pub(super) const HANDSHAKE_BYTES_MAX: usize = 256;
 
-const LENGTH_BYTES: usize = 4;
-const READ_BYTES: usize = 64 << 10;
-
-/// The reading half.
-pub(super) struct FrameReader<Io> {
-    io: Io,
-    buffer: BytesMut,
-}
-
-impl<Io: AsyncRead + Unpin> FrameReader<Io> {
-    pub(super) fn new(io: Io) -> Self {
-        Self {
-            io,
-            buffer: BytesMut::new(),
-        }
-    }
-
-    /// The next frame, of at most `bytes_max`; `None` at the end of the stream. Safe to cancel.
-    pub(super) async fn next(&mut self, bytes_max: usize) -> io::Result<Option<Bytes>> {
-        loop {
-            if let Some(frame) = self.take(bytes_max)? {
-                return Ok(Some(frame));
-            }
-            self.buffer.reserve(READ_BYTES);
-            if self.io.read_buf(&mut self.buffer).await? == 0 {
-                return if self.buffer.is_empty() {
-                    Ok(None)
-                } else {
-                    Err(io::Error::new(
-                        io::ErrorKind::UnexpectedEof,
-                        "the peer hung up inside a frame",
-                    ))
-                };
-            }
-        }
-    }
-
-    /// The next frame, which must come.
-    pub(super) async fn expect(&mut self, bytes_max: usize) -> io::Result<Bytes> {
-        let hung_up = || io::Error::new(io::ErrorKind::UnexpectedEof, "the peer hung up");
-        self.next(bytes_max).await?.ok_or_else(hung_up)
-    }
-
-    fn take(&mut self, bytes_max: usize) -> io::Result<Option<Bytes>> {
-        let Some(length) = self.buffer.first_chunk::<LENGTH_BYTES>() else {
-            return Ok(None);
-        };
-        let length = u32::from_le_bytes(*length) as usize;
-        if length > bytes_max {
-            let message = format!("a frame of {length} bytes, {bytes_max} are allowed here");
-            return Err(io::Error::new(io::ErrorKind::InvalidData, message));
-        }
-        if self.buffer.len() < LENGTH_BYTES + length {
-            return Ok(None);
-        }
-        self.buffer.advance(LENGTH_BYTES);
-        Ok(Some(self.buffer.split_to(length).freeze()))
-    }
-}
-
-/// Appends `value` as one frame; nothing if it cannot be one.
+/// Appends `value` as one frame.
 pub(super) fn put<T: Serialize>(out: &mut BytesMut, value: &T) -> io::Result<()> {
-    let start = out.len();
-    out.put_u32_le(0);
-    // Through `io::Write`, which takes a batch's bytes in one copy.
-    if let Err(error) = postcard::to_io(value, (&mut *out).writer()) {
-        out.truncate(start);
-        return Err(io::Error::other(error));
-    }
-    close(out, start)
+    lock_pipe::frame::put(out, value, FRAME_BYTES_MAX)
 }
 
 /// Appends `bytes` as one frame.
 pub(super) fn put_raw(out: &mut BytesMut, bytes: &[u8]) -> io::Result<()> {
-    let start = out.len();
-    out.put_u32_le(0);
-    out.extend_from_slice(bytes);
-    close(out, start)
-}
-
-fn close(out: &mut BytesMut, start: usize) -> io::Result<()> {
-    let length = out.len() - start - LENGTH_BYTES;
-    if length > FRAME_BYTES_MAX {
-        out.truncate(start);
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidData,
-            format!("a frame of {length} bytes is more than a peer takes"),
-        ));
-    }
-    let length = u32::try_from(length).map_err(io::Error::other)?;
-    out[start..start + LENGTH_BYTES].copy_from_slice(&length.to_le_bytes());
-    Ok(())
+    lock_pipe::frame::put_raw(out, bytes, FRAME_BYTES_MAX)
 }
 
 /// Writes one frame at once.
@@ -119,54 +33,4 @@ pub(super) async fn send<T: Serialize>(io: &mut (impl AsyncWrite + Unpin), value
 pub(super) async fn write(io: &mut (impl AsyncWrite + Unpin), frames: &[u8]) -> io::Result<()> {
     io.write_all(frames).await?;
     io.flush().await
-}
-
-/// Reads a value out of a frame.
-pub(super) fn decode<T: serde::de::DeserializeOwned>(frame: &[u8]) -> io::Result<T> {
-    postcard::from_bytes(frame).map_err(|error| {
-        io::Error::new(
-            io::ErrorKind::InvalidData,
-            format!("a frame is unreadable: {error}"),
-        )
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn frames_arrive_whole_however_they_were_cut() {
-        let mut out = BytesMut::new();
-        put(&mut out, &"first").unwrap();
-        put_raw(&mut out, b"").unwrap();
-        put_raw(&mut out, b"third").unwrap();
-        // One byte at a time.
-        let (mut near, far) = tokio::io::duplex(1);
-        tokio::spawn(async move { near.write_all(&out).await });
-        let mut reader = FrameReader::new(far);
-        assert_eq!(
-            decode::<String>(&reader.expect(64).await.unwrap()).unwrap(),
-            "first"
-        );
-        assert_eq!(reader.expect(64).await.unwrap().len(), 0);
-        assert_eq!(&reader.expect(64).await.unwrap()[..], b"third");
-        assert!(reader.next(64).await.unwrap().is_none());
-    }
-
-    #[tokio::test]
-    async fn a_length_beyond_the_limit_is_refused_before_its_bytes_arrive() {
-        let mut reader = FrameReader::new(&[0xff, 0xff, 0xff, 0x7f][..]);
-        let error = reader.next(FRAME_BYTES_MAX).await.unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
-    }
-
-    #[tokio::test]
-    async fn half_a_frame_and_the_end_is_an_error() {
-        let mut reader = FrameReader::new(&[9, 0, 0, 0, 1, 2][..]);
-        assert_eq!(
-            reader.next(64).await.unwrap_err().kind(),
-            io::ErrorKind::UnexpectedEof
-        );
-    }
 }

@@ -23,6 +23,7 @@ async fn a_node_with_a_client_token_answers_nobody_else_and_no_secret_is_ever_sh
         (Method::PUT, session.as_str()),
         (Method::DELETE, session.as_str()),
         (Method::POST, acquisitions.as_str()),
+        (Method::GET, "/v1/pipe"),
         (Method::GET, "/v1/locks"),
         (Method::GET, "/v1/locks/gate"),
         (Method::POST, "/v1/locks/gate/break"),
