@@ -27,9 +27,9 @@ use crate::faults::NodeFaults;
 use crate::http;
 use crate::raft::log::LogStore;
 use crate::raft::log::disk::DiskLog;
-use crate::raft::peer::{self, Key, PeerNetwork, PeerTls, Transport};
+use crate::raft::peer::{self, Badge, Belonging, Key, PeerNetwork, PeerTls, Standing, Transport};
 use crate::raft::snapshot::SnapshotDir;
-use crate::raft::{Consensus, SNAPSHOT_EVERY, StateMachine, nodes};
+use crate::raft::{Consensus, DiskId, SNAPSHOT_EVERY, StateMachine, nodes};
 use crate::service::{ClusterClock, LockService, Replica};
 
 /// A running member of the cluster.
@@ -42,6 +42,8 @@ pub struct Node {
     api: http::Api,
     clients: Running,
     peers: JoinHandle<()>,
+    standing: Arc<Standing>,
+    belonging: JoinHandle<()>,
 }
 
 impl Node {
@@ -66,6 +68,7 @@ impl Node {
         let faults = NodeFaults::new(config.enable_faults, &config.members);
         let dir = &config.data_dir;
         let in_dir = || format!("opening the data directory {}", dir.display());
+        let disk = DiskId::of_directory(dir, config.id).with_context(in_dir)?;
         let log = LogStore::new(Box::new(
             DiskLog::open(&dir.join("log"), faults.clone()).with_context(in_dir)?,
         ));
@@ -74,31 +77,47 @@ impl Node {
         let replica = Arc::new(Replica::new());
         let clock = Arc::new(ClusterClock::new());
         let machine = StateMachine::new(replica.clone(), clock.clone(), snapshots);
-        let key = Key::new(config.peer_secret.as_ref());
+        let me = Badge {
+            key: Key::new(config.peer_secret.as_ref()),
+            id: config.id,
+            disk,
+        };
+        let standing = Arc::new(Standing::new());
         let network = PeerNetwork::new(
-            config.id,
-            key.clone(),
+            me.clone(),
+            standing.clone(),
             transport.clone(),
             faults.clone(),
             nodes(&config.members),
         );
-        let consensus =
-            Consensus::start(config.id, &config.members, log, machine, network, snapshot_every).await?;
+        let consensus = Consensus::start(
+            config.id,
+            &config.members,
+            log,
+            machine,
+            network.clone(),
+            snapshot_every,
+        )
+        .await?;
 
         let closing = CancellationToken::new();
         let raft = consensus.raft().clone();
         let peers = tokio::spawn(peer::serve(
             peer_port,
-            config.id,
-            key,
+            me,
+            standing.clone(),
             transport,
             raft,
             faults.clone(),
             closing.clone(),
         ));
-        if config.bootstrap {
-            consensus.bootstrap().await.context("forming the cluster")?;
-        }
+        let belonging = Belonging {
+            network,
+            consensus: consensus.clone(),
+            standing: standing.clone(),
+            bootstrap: config.bootstrap,
+        };
+        let belonging = tokio::spawn(belonging.run(closing.clone()));
         let service = LockService::start(consensus.clone(), replica, clock, faults.clone());
         let tokens = http::Tokens {
             client: config.client_token,
@@ -117,6 +136,8 @@ impl Node {
             api,
             clients,
             peers,
+            standing,
+            belonging,
         })
     }
 
@@ -135,9 +156,13 @@ impl Node {
         &self.faults
     }
 
-    /// Resolves when the node has stopped by itself (its disk failed, say), with the reason.
+    /// Resolves when the node has stopped by itself or must not go on, with the reason: its disk failed, say, or it is
+    /// not the disk that the cluster knows this member by.
     pub async fn failed(&self) -> String {
-        self.consensus.stopped().await
+        tokio::select! {
+            why = self.consensus.stopped() => why,
+            why = self.standing.expelled() => why,
+        }
     }
 
     /// Stops serving, closes the peers' connections and the disk.
@@ -151,6 +176,9 @@ impl Node {
         self.api.pipes_closed().await;
         if let Err(error) = self.peers.await {
             tracing::warn!(%error, "the peer port did not close cleanly");
+        }
+        if let Err(error) = self.belonging.await {
+            tracing::warn!(%error, "the task that asks the peers did not end cleanly");
         }
         self.consensus.shutdown().await;
     }

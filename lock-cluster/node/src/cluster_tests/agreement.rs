@@ -63,7 +63,7 @@ async fn answers_survive_the_leader_and_a_restart_of_all() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lagging_and_an_empty_node_are_given_the_snapshot() {
+async fn a_lagging_and_a_new_node_are_given_the_snapshot() {
     let mut cluster = Cluster::start(3).await;
     let service = cluster.lead().await.clone();
     let session_id = open_session(&service, 300_000).await;
@@ -84,12 +84,13 @@ async fn a_lagging_and_an_empty_node_are_given_the_snapshot() {
     cluster.launch(lagging).await;
     cluster.in_step().await;
 
-    // A disk is lost. The member comes back with the same id and nothing else.
+    // A disk is lost. Another member, under a new id and with nothing on its disk, takes the place.
     cluster.stop(lost).await;
-    cluster.dirs[lost] = tempfile::tempdir().unwrap();
-    cluster.launch(lost).await;
+    let new = cluster.take_in().await;
+    let lead = cluster.lead().await;
+    lead.remove_member(lost as u64 + 1).await.unwrap();
     cluster.in_step().await;
-    for at in [lagging, lost] {
+    for at in [lagging, new] {
         let skipped = cluster.node(at).service().events_from(1).await;
         assert!(
             skipped.is_err(),
@@ -110,6 +111,50 @@ async fn a_lagging_and_an_empty_node_are_given_the_snapshot() {
         })
         .await;
     assert_eq!(repeated, Ok(Reply::Released));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_node_that_was_given_a_snapshot_and_leads_answers_as_the_old_ones_did() {
+    let mut cluster = Cluster::start(1).await;
+    let service = cluster.lead().await.clone();
+    let session_id = open_session(&service, 300_000).await;
+    let held = acquire_now(&service, session_id, 1, "gate").await;
+    let refused = acquire_now(&service, session_id, 2, "gate").await;
+    acquire_now(&service, session_id, 3, "yard").await;
+    let release = |id| Command::Release {
+        session_id,
+        acquire_id: AcquireId::new(id),
+    };
+    assert_eq!(service.propose(release(3)).await, Ok(Reply::Released));
+    // Far more entries than the log keeps behind a snapshot.
+    for _ in 0..4 * SNAPSHOT_EVERY {
+        service.propose(Command::Expire).await.unwrap();
+    }
+    let new = cluster.take_in().await;
+    let skipped = cluster.service(new).events_from(1).await;
+    assert!(
+        skipped.is_err(),
+        "its state came from a snapshot, which has no events"
+    );
+    cluster.lead().await.remove_member(1).await.unwrap();
+    let lead = eventually(SOON, "the new one to lead", async || {
+        let service = cluster.service(new);
+        (service.status().role == Role::Leader && service.propose(Command::Expire).await.is_ok())
+            .then_some(service)
+    })
+    .await;
+    assert_eq!(acquire_now(lead, session_id, 1, "gate").await, held);
+    assert_eq!(acquire_now(lead, session_id, 2, "gate").await, refused);
+    assert_eq!(
+        acquire_now(lead, session_id, 3, "yard").await,
+        AcquireAnswer::Released
+    );
+    let names_differ = lead
+        .acquire(session_id, AcquireId::new(1), names(&["yard"]), WaitMs::ZERO)
+        .await;
+    assert_eq!(names_differ, Ok(Err(Refusal::NamesDiffer)));
+    let next = acquire_now(lead, session_id, 4, "yard").await;
+    assert!(token(&next) > token(&held));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -47,3 +47,42 @@ async fn a_change_whose_leader_died_half_way_is_finished_by_the_next_one() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_removed_node_learns_of_it_and_grants_nothing() {
+    let mut cluster = Cluster::start(3).await;
+    let leader = cluster.leader().await;
+    let lead = cluster.service(leader).clone();
+    let (voter, learner) = ((leader + 1) % 3, cluster.take_in().await);
+    let session_id = open_session(&lead, 60_000).await;
+    let term = lead.status().term;
+    for at in [voter, learner] {
+        // Cut off in the moment it is removed, as if the last entry had never reached it.
+        lead.remove_member(at as u64 + 1).await.unwrap();
+        let service = cluster.service(at);
+        eventually(SOON, "it to know that it was removed", async || {
+            (service.status().role == Role::Removed).then_some(())
+        })
+        .await;
+        let acquired = service
+            .acquire(session_id, AcquireId::new(1), names(&["gate"]), WaitMs::ZERO)
+            .await;
+        assert!(
+            matches!(
+                acquired,
+                Err(ServiceError::NotLeader { .. } | ServiceError::NoLeader)
+            ),
+            "{acquired:?}"
+        );
+    }
+    assert_eq!(lead.status().term, term, "it has unseated nobody");
+
+    // Taken in again on the disk it had, it belongs again.
+    let again = cluster.members[voter].clone();
+    lead.add_learner(again).await.unwrap();
+    lead.promote(voter as u64 + 1).await.unwrap();
+    eventually(SOON, "it to follow again", async || {
+        (cluster.service(voter).status().role == Role::Follower).then_some(())
+    })
+    .await;
+}

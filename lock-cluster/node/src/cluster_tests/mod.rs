@@ -5,6 +5,7 @@
 
 mod agreement;
 mod changes;
+mod disks;
 mod trouble;
 mod waiting;
 
@@ -29,7 +30,9 @@ const SNAPSHOT_EVERY: u64 = 40;
 
 /// A cluster whose members can be stopped and started one by one; their disks stay.
 struct Cluster {
+    /// The founders, and then whoever was taken in later.
     members: Vec<Member>,
+    founders: usize,
     dirs: Vec<TempDir>,
     nodes: Vec<Option<Node>>,
     secret: Option<Secret>,
@@ -54,6 +57,7 @@ impl Cluster {
         };
         Self {
             members: (0..size).map(member).collect(),
+            founders: size,
             dirs: (0..size).map(|_| tempfile::tempdir().unwrap()).collect(),
             nodes: (0..size).map(|_| None).collect(),
             secret: Secret::new("only the members know"),
@@ -68,7 +72,7 @@ impl Cluster {
             peer_addr: listen(&self.members[at].peer_addr),
             members: self.members.clone(),
             data_dir: self.dirs[at].path().to_owned(),
-            bootstrap: true,
+            bootstrap: at < self.founders,
             peer_secret: self.secret.clone(),
             peer_tls: None,
             admin_token: None,
@@ -79,6 +83,24 @@ impl Cluster {
 
     async fn launch(&mut self, at: usize) {
         self.nodes[at] = Some(Node::start_with(self.config(at), SNAPSHOT_EVERY).await.unwrap());
+    }
+
+    /// Another member, under a new id and on an empty disk, which is taken in as a voter.
+    async fn take_in(&mut self) -> usize {
+        let at = self.members.len();
+        let ports = free_ports(2);
+        self.members.push(Member {
+            id: at as u64 + 1,
+            peer_addr: format!("127.0.0.1:{}", ports[0]),
+            client_addr: format!("127.0.0.1:{}", ports[1]),
+        });
+        self.dirs.push(tempfile::tempdir().unwrap());
+        self.nodes.push(None);
+        self.launch(at).await;
+        let service = self.lead().await;
+        service.add_learner(self.members[at].clone()).await.unwrap();
+        service.promote(at as u64 + 1).await.unwrap();
+        at
     }
 
     async fn stop(&mut self, at: usize) {
@@ -112,7 +134,7 @@ impl Cluster {
 
     fn links(&self, at: usize) -> impl Iterator<Item = String> {
         let me = self.members[at].id;
-        self.members
+        self.members[..self.founders]
             .iter()
             .filter(move |member| member.id != me)
             .map(|member| format!("raft.peer/{}", member.id))

@@ -164,7 +164,7 @@ pub(crate) struct WaiterBody {
 pub(crate) struct ClusterBody {
     /// The node that answers.
     id: u64,
-    /// `leader`, `follower`, `candidate`, `learner` or `stopped`.
+    /// `leader`, `follower`, `candidate`, `learner`, `removed` (it does not belong to the cluster any more) or `stopped`.
     role: &'static str,
     /// The Raft term it is in.
     term: u64,
@@ -345,6 +345,7 @@ pub(crate) fn role_name(role: Role) -> &'static str {
         Role::Follower => "follower",
         Role::Candidate => "candidate",
         Role::Leader => "leader",
+        Role::Removed => "removed",
         Role::Stopped => "stopped",
     }
 }

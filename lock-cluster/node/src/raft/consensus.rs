@@ -5,7 +5,7 @@
 //! known *not* to have been appended here, its fate is unknown.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lock_core::Reply;
@@ -16,11 +16,12 @@ use openraft::network::RaftNetworkFactory;
 use openraft::raft::ClientWriteResult;
 use openraft::{Raft, ReadPolicy};
 
+use super::disk_id::DiskId;
 use super::log::LogStore;
 use super::runtime::ServiceRt;
 use super::settings::{ELECTION_MS_MAX, settings};
 use super::state_machine::StateMachine;
-use super::types::{Batch, Cfg, PeerNode};
+use super::types::{Batch, Cfg, PeerNode, Position};
 use crate::config::Member;
 use crate::service::{Leader, ServiceError};
 
@@ -41,6 +42,8 @@ pub struct Consensus<R: ServiceRt> {
     log: LogStore<R>,
     /// Held while the membership is being changed, see `membership.rs`.
     pub(super) changing: Arc<tokio::sync::Mutex<()>>,
+    /// The membership without this node that somebody has told it of, if it is newer than what its own log says.
+    pub(super) removed: Arc<Mutex<Option<Position>>>,
     /// The members as this node was told at its start. Their addresses win over those in the log, which may be
     /// from before a move.
     pub(super) told: Arc<BTreeMap<u64, PeerNode>>,
@@ -53,6 +56,7 @@ impl<R: ServiceRt> Clone for Consensus<R> {
             raft: self.raft.clone(),
             log: self.log.clone(),
             changing: self.changing.clone(),
+            removed: self.removed.clone(),
             told: self.told.clone(),
         }
     }
@@ -86,23 +90,26 @@ impl<R: ServiceRt> Consensus<R> {
             raft,
             log,
             changing: Arc::default(),
+            removed: Arc::default(),
             told: Arc::new(nodes(members)),
         })
     }
 
-    /// Forms the cluster, if this is the member to do it and it was not done before. Every node may call this at
-    /// every start: the lowest id acts, and only while its own log is empty.
-    ///
-    /// Should it act although a cluster exists (its disk was lost), what it writes is the entry that all logs began
-    /// with, and the others, whose logs are longer, neither elect nor follow it. That does not make a lost disk
-    /// harmless: a member without its memory votes for anybody, and together with one that lags it can elect a leader
-    /// that lacks what the two others had committed. A member whose disk is gone comes back under a new id.
-    pub async fn bootstrap(&self) -> anyhow::Result<()> {
-        if self.told.keys().next() != Some(&self.id) || self.raft.is_initialized().await? {
-            return Ok(());
+    /// Whether this is the member to found the cluster, and that was not done before. Every node may ask at every
+    /// start: the lowest id is the one, and only while its own log is empty.
+    pub async fn may_found(&self) -> anyhow::Result<bool> {
+        Ok(self.told.keys().next() == Some(&self.id) && !self.raft.is_initialized().await?)
+    }
+
+    /// Founds the cluster, with the members that this node was told of and those of their disks that are known. The
+    /// caller has made sure that there is no other: see `peer/belonging.rs`.
+    pub async fn found(&self, disks: &BTreeMap<u64, DiskId>) -> anyhow::Result<()> {
+        let mut members = (*self.told).clone();
+        for (id, node) in &mut members {
+            node.disk = disks.get(id).copied();
         }
-        tracing::info!(members = ?self.told.keys().collect::<Vec<_>>(), "forming the cluster");
-        self.raft.initialize((*self.told).clone()).await?;
+        tracing::info!(members = ?members.keys().collect::<Vec<_>>(), "founding the cluster");
+        self.raft.initialize(members).await?;
         Ok(())
     }
 
@@ -241,6 +248,7 @@ pub(crate) fn nodes(members: &[Member]) -> BTreeMap<u64, PeerNode> {
     let node = |member: &Member| PeerNode {
         peer_addr: member.peer_addr.clone(),
         client_url: member.client_url(),
+        disk: None,
     };
     members.iter().map(|member| (member.id, node(member))).collect()
 }

@@ -10,10 +10,11 @@ use bytes::Bytes;
 use lock_core::Command;
 use testkit::eventually;
 
+use super::disk_id::DiskId;
 use super::log::LogStore;
 use super::log::device::{DeviceState, Flushed, LogDevice, LogPosition, VoteRecord};
 use super::log::disk::DiskLog;
-use super::peer::{Key, PeerNetwork, Transport};
+use super::peer::{Badge, Key, PeerNetwork, Standing, Transport};
 use super::snapshot::SnapshotDir;
 use super::{Consensus, StateMachine, nodes};
 use crate::service::{ClusterClock, LockService, Replica};
@@ -73,8 +74,12 @@ async fn lone_node(dir: &std::path::Path, held: Held) -> (Consensus<crate::Tokio
     let snapshots = Arc::new(SnapshotDir::open(&dir.join("snapshots")).unwrap());
     let machine = StateMachine::new(replica.clone(), clock.clone(), snapshots);
     let network = PeerNetwork::new(
-        1,
-        Key::new(None),
+        Badge {
+            key: Key::new(None),
+            id: 1,
+            disk: DiskId::drawn(),
+        },
+        Arc::new(Standing::new()),
         Transport::Plain,
         faults.clone(),
         nodes(&members),
@@ -82,7 +87,9 @@ async fn lone_node(dir: &std::path::Path, held: Held) -> (Consensus<crate::Tokio
     let consensus = Consensus::start(1, &members, log, machine, network, 1_000)
         .await
         .unwrap();
-    consensus.bootstrap().await.unwrap();
+    if consensus.may_found().await.unwrap() {
+        consensus.found(&Default::default()).await.unwrap();
+    }
     let service = LockService::start(consensus.clone(), replica, clock, faults);
     (consensus, service)
 }

@@ -50,11 +50,14 @@ impl<R: ServiceRt> Consensus<R> {
         let node = PeerNode {
             peer_addr: member.peer_addr.clone(),
             client_url: member.client_url(),
+            // Recorded when the leader has seen it.
+            disk: None,
         };
+        let place = |node: &PeerNode| (node.peer_addr.clone(), node.client_url.clone());
         self.change(
             |view| match view.metrics.membership_config.membership().get_node(&member.id) {
                 None => Ok(Some(Change::AddNodes([(member.id, node)].into()))),
-                Some(known) if *known == node => Ok(None),
+                Some(known) if place(known) == place(&node) => Ok(None),
                 Some(known) => Err(refused(format!(
                     "{} is a member already, at {} and {}",
                     member.id, known.peer_addr, known.client_url
@@ -119,7 +122,8 @@ impl<R: ServiceRt> Consensus<R> {
         }
     }
 
-    async fn change(
+    /// Makes a change, if `decide` finds one to be made; one at a time.
+    pub(super) async fn change(
         &self,
         decide: impl FnOnce(&View<R>) -> Result<Option<Change>, ServiceError> + Send,
     ) -> Result<(), ServiceError> {
@@ -188,7 +192,7 @@ impl<R: ServiceRt> Consensus<R> {
 }
 
 /// What this node knows about the members, as of the library's last report.
-struct View<R: ServiceRt> {
+pub(super) struct View<R: ServiceRt> {
     me: u64,
     metrics: RaftMetrics<Cfg<R>>,
 }

@@ -14,11 +14,13 @@
 //! decision when to send a snapshot instead of the log.
 
 mod consensus;
+mod disk_id;
 #[cfg(test)]
 mod flush_tests;
 pub mod log;
 mod membership;
 pub(crate) mod peer;
+mod removal;
 mod reporting;
 mod runtime;
 mod settings;
@@ -28,6 +30,7 @@ pub mod types;
 
 pub(crate) use consensus::nodes;
 pub use consensus::{Consensus, Pending};
+pub use disk_id::DiskId;
 pub use openraft_rt::Select2;
 pub use runtime::{ServiceRt, Tokio};
 pub(crate) use settings::SNAPSHOT_EVERY;

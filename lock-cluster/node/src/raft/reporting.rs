@@ -7,7 +7,7 @@ use openraft::{RaftMetrics, ServerState};
 
 use super::consensus::Consensus;
 use super::runtime::ServiceRt;
-use super::types::Cfg;
+use super::types::{Cfg, PeerNode};
 use crate::service::{Leader, MemberStatus, Role};
 
 /// A moment's view of the consensus.
@@ -43,6 +43,11 @@ impl<R: ServiceRt> Consensus<R> {
         let membership = metrics.membership_config.membership();
         ConsensusStatus {
             role: match metrics.state {
+                ServerState::Learner | ServerState::Follower | ServerState::Candidate
+                    if self.is_removed(&metrics) =>
+                {
+                    Role::Removed
+                }
                 ServerState::Learner => Role::Learner,
                 ServerState::Follower => Role::Follower,
                 ServerState::Candidate => Role::Candidate,
@@ -74,13 +79,14 @@ impl<R: ServiceRt> Consensus<R> {
             let answered = metrics.heartbeat.as_ref()?.get(&id)?.as_ref()?;
             u64::try_from(R::since(**answered).as_millis()).ok()
         };
-        let status = |(id, logged)| {
+        let status = |(id, logged): (&u64, &PeerNode)| {
             let node = self.told.get(id).unwrap_or(logged);
             MemberStatus {
                 id: *id,
                 peer_addr: node.peer_addr.clone(),
                 client_url: node.client_url.clone(),
                 voter: voters.contains(id),
+                recorded: logged.disk.is_some(),
                 matched: matched(*id),
                 silent_ms: silent_ms(*id),
             }

@@ -22,6 +22,7 @@ use openraft::{OptionalSend, RaftTypeConfig, StoredMembership};
 use serde::de::{Error as _, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::disk_id::DiskId;
 use super::runtime::ServiceRt;
 
 /// A member's id.
@@ -113,6 +114,8 @@ pub struct PeerNode {
     pub peer_addr: String,
     /// Base URL for clients.
     pub client_url: String,
+    /// Its disk, since the leader has first seen it.
+    pub disk: Option<DiskId>,
 }
 
 impl fmt::Display for PeerNode {

@@ -17,6 +17,8 @@ pub enum Role {
     Candidate,
     /// Orders the log.
     Leader,
+    /// Does not belong to the cluster any more.
+    Removed,
     /// Has stopped, because of a shutdown or because its disk failed.
     Stopped,
 }
@@ -32,6 +34,8 @@ pub struct MemberStatus {
     pub client_url: String,
     /// Whether it votes (a learner does not).
     pub voter: bool,
+    /// Whether the log records its disk, so that it cannot come back on another one.
+    pub recorded: bool,
     /// On the leader: the last log index known to be on this member's disk.
     pub matched: Option<u64>,
     /// On the leader: how long ago this member last answered it.

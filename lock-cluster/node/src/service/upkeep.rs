@@ -1,6 +1,7 @@
 //! What a node does about the membership without being asked.
 //!
-//! Every node runs this loop; it acts only on the one that leads. A leader can die between the two entries of a
+//! On a leader it finishes what another left half-way, and on a node that was removed and is taken in again it lets it
+//! campaign. A leader can die between the two entries of a
 //! membership change, and then the cluster needs the majorities of both the old and the new members for everything,
 //! until somebody writes the second entry. The administrator who asked for the change has got no answer and may not
 //! ask again, so the next leader does it.
@@ -16,6 +17,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 pub(super) async fn run<R: ServiceRt>(consensus: Consensus<R>, stopped: impl Fn() -> bool + Send) {
     while !stopped() {
         consensus.finish_change().await;
+        consensus.heed_removal();
         R::sleep(LOOK_EVERY).await;
     }
 }

@@ -97,10 +97,11 @@ impl Machine {
         let consensus = Consensus::start(self.id, &self.members, log, machine, links, self.snapshot_every)
             .await
             .expect("a node starts from whatever a crash has left on its disk");
-        consensus
-            .bootstrap()
-            .await
-            .expect("forming the cluster again is no error");
+        // Nobody is asked first: a disk of the simulation loses its last writes, never all of them.
+        if consensus.may_found().await.expect("it has just started") {
+            let founded = consensus.found(&BTreeMap::new()).await;
+            founded.expect("nobody else founds it");
+        }
         let faults = NodeFaults::new(false, &self.members);
         let service = LockService::start(consensus.clone(), replica, clock, faults);
         if self.plant == Some(Plant::ExpireRegardless) {

@@ -19,12 +19,14 @@ use openraft::{AnyError, OptionalSend};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
-use super::super::types::{PeerNode, Snapshot, Vote};
+use super::super::disk_id::DiskId;
+use super::super::types::{PeerNode, Position, Snapshot, Vote};
 use super::frame::{FRAME_BYTES_MAX, FrameReader, decode, put, put_raw, send, write};
-use super::handshake::{self, Key, Purpose};
+use super::handshake::{self, Badge, Purpose, has_lost_its_disk};
 use super::pump::Pump;
+use super::standing::Standing;
 use super::transport::{ReadEnd, Transport, WriteEnd, is_refusal};
-use super::wire::{Answer, C, CHUNK_BYTES, Call, SnapshotAnswer, SnapshotHeader};
+use super::wire::{Answer, C, CHUNK_BYTES, Call, SnapshotAnswer, SnapshotHeader, StandingAnswer};
 use super::{CONNECT_DEADLINE, STALL_DEADLINE};
 use crate::faults::NodeFaults;
 
@@ -37,8 +39,8 @@ pub(super) type AppendResult = Result<StreamAppendResult<C>, RPCError<C>>;
 /// Makes the links to the other members.
 #[derive(Clone)]
 pub(crate) struct PeerNetwork {
-    me: u64,
-    key: Key,
+    me: Badge,
+    standing: Arc<Standing>,
     transport: Transport,
     faults: NodeFaults,
     /// Addresses as this node was told at its start; they win over those in the log.
@@ -47,18 +49,33 @@ pub(crate) struct PeerNetwork {
 
 impl PeerNetwork {
     pub(crate) fn new(
-        me: u64,
-        key: Key,
+        me: Badge,
+        standing: Arc<Standing>,
         transport: Transport,
         faults: NodeFaults,
         told: BTreeMap<u64, PeerNode>,
     ) -> Self {
         Self {
             me,
-            key,
+            standing,
             transport,
             faults,
             told: Arc::new(told),
+        }
+    }
+
+    pub(super) fn badge(&self) -> &Badge {
+        &self.me
+    }
+
+    /// A link to a member.
+    pub(super) fn link(&self, target: u64, node: &PeerNode) -> PeerLink {
+        PeerLink {
+            network: self.clone(),
+            target,
+            addr: self.told.get(&target).unwrap_or(node).peer_addr.clone(),
+            recorded: node.disk,
+            idle: None,
         }
     }
 }
@@ -67,13 +84,7 @@ impl RaftNetworkFactory<C> for PeerNetwork {
     type Network = PeerLink;
 
     async fn new_client(&mut self, target: u64, node: &PeerNode) -> PeerLink {
-        let addr = self.told.get(&target).unwrap_or(node).peer_addr.clone();
-        PeerLink {
-            network: self.clone(),
-            target,
-            addr,
-            idle: None,
-        }
+        self.link(target, node)
     }
 }
 
@@ -82,6 +93,8 @@ pub(crate) struct PeerLink {
     network: PeerNetwork,
     target: u64,
     addr: String,
+    /// The disk that the log records for it.
+    recorded: Option<DiskId>,
     /// An append connection on which all answers are in. Heartbeats come five times a second and each is a stream
     /// of its own for the library; they should not each pay for a handshake.
     idle: Option<Connection>,
@@ -100,22 +113,18 @@ impl PeerLink {
             stream.set_nodelay(true)?;
             let (reader, mut writer) = self.network.transport.open(stream, self.target).await?;
             let mut reader = FrameReader::new(reader);
-            handshake::open(
-                &mut reader,
-                &mut writer,
-                &self.network.key,
-                self.network.me,
-                self.target,
-                purpose,
-            )
-            .await?;
+            let (me, to) = (&self.network.me, self.target);
+            let disk = handshake::open(&mut reader, &mut writer, me, to, self.recorded, purpose).await?;
+            self.network.standing.see(to, disk);
             Ok(Connection { reader, writer })
         };
         let connected = timeout(CONNECT_DEADLINE, connecting)
             .await
             .unwrap_or_else(|_| Err(late("connecting")));
         if let Err(error) = &connected {
-            if is_refusal(error) {
+            if has_lost_its_disk(error) {
+                self.network.standing.expel(error.to_string());
+            } else if is_refusal(error) {
                 tracing::warn!(peer.id = self.target, peer.addr = %self.addr, %error, "no connection to a member");
             } else {
                 tracing::debug!(peer.id = self.target, peer.addr = %self.addr, %error, "no connection to a member");
@@ -138,6 +147,20 @@ impl PeerLink {
         timeout(patience, asking)
             .await
             .unwrap_or_else(|_| Err(unreachable(late("an answer"))))
+    }
+
+    /// Asks the member where this node stands; it shows its disk by the way.
+    pub(super) async fn ask_standing(
+        &mut self,
+        last: Option<Position>,
+    ) -> Result<(DiskId, StandingAnswer), RPCError<C>> {
+        let answer = match self.call(Call::Standing(last), CONNECT_DEADLINE).await? {
+            Answer::Standing(answer) => answer,
+            other => return Err(unexpected(other)),
+        };
+        let disk = self.network.standing.seen().get(&self.target).copied();
+        let unseen = || broken(io::Error::other("no disk was shown"));
+        Ok((disk.ok_or_else(unseen)?, answer))
     }
 
     async fn vote_call(&self, call: Call, option: &RPCOption) -> Result<VoteResponse<C>, RPCError<C>> {
@@ -307,7 +330,9 @@ pub(super) fn broken(error: io::Error) -> RPCError<C> {
 fn unexpected(answer: Answer) -> RPCError<C> {
     let why = match answer {
         Answer::Failed(why) => why,
-        Answer::Vote(_) | Answer::LeaderTransferred => "the peer answered another question".to_owned(),
+        Answer::Vote(_) | Answer::LeaderTransferred | Answer::Standing(_) => {
+            "the peer answered another question".to_owned()
+        }
     };
     RPCError::Unreachable(Unreachable::new(&AnyError::error(why)))
 }

@@ -2,14 +2,16 @@
 //!
 //! ```text
 //!   server → client   magic, server nonce
-//!   client → server   magic, from, to, purpose, client nonce, proof = HMAC(secret, "client" ‖ all of it)
-//!   server → client   welcome, proof = HMAC(secret, "server" ‖ all of it)       or a refusal, and the end
+//!   client → server   magic, from, its disk, to, purpose, client nonce, proof = HMAC(secret, "client" ‖ all of it)
+//!   server → client   its disk, proof = HMAC(secret, "server" ‖ all of it)       or a refusal, and the end
 //! ```
 //!
 //! The secret itself never travels, a recorded handshake is worthless against the next nonce, and neither end can
 //! be used to answer for the other (the role is part of what is signed). Proofs are compared in constant time.
 //! `to` is signed too: an address that now belongs to another member leads to a refusal instead of to a vote
 //! counted for the wrong node.
+//!
+//! Each end shows which disk it has, and is turned away if the log records another one for its id (`disk_id.rs`).
 //!
 //! Without a configured secret the key is empty and proves nothing; `NodeConfig::validate` allows that among
 //! loopback addresses only. A node with a secret and one without refuse each other.
@@ -22,11 +24,12 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::super::disk_id::DiskId;
 use super::frame::{FrameReader, HANDSHAKE_BYTES_MAX, decode, send};
 use crate::config::Secret;
 
 /// Changes with anything that travels between peers.
-const MAGIC: [u8; 4] = *b"LTP2";
+const MAGIC: [u8; 4] = *b"LTP3";
 /// In its place, to an end that does not use TLS where it should.
 const USE_TLS: [u8; 4] = *b"LTPS";
 
@@ -51,10 +54,12 @@ impl Key {
         Self(secret.map(|secret| secret.expose().to_vec()).unwrap_or_default())
     }
 
-    fn prove(&self, role: &[u8], hello: &Hello, server_nonce: &Nonce) -> Proof {
+    /// `server` is what only the accepting end adds to it.
+    fn prove(&self, role: &[u8], hello: &Hello, server_nonce: &Nonce, server: &[u8]) -> Proof {
         let Hello {
             magic,
             from,
+            disk,
             to,
             purpose,
             nonce,
@@ -67,13 +72,23 @@ impl Key {
                 role,
                 magic,
                 &from.to_le_bytes(),
+                disk.as_bytes(),
                 &to.to_le_bytes(),
                 &purpose,
                 server_nonce,
                 nonce,
+                server,
             ],
         )
     }
+}
+
+/// Who a node is, and what it proves that with.
+#[derive(Clone)]
+pub(crate) struct Badge {
+    pub(crate) key: Key,
+    pub(crate) id: u64,
+    pub(crate) disk: DiskId,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -86,6 +101,7 @@ struct Challenge {
 struct Hello {
     magic: [u8; 4],
     from: u64,
+    disk: DiskId,
     to: u64,
     purpose: Purpose,
     nonce: Nonce,
@@ -94,7 +110,7 @@ struct Hello {
 
 #[derive(Serialize, Deserialize)]
 enum Verdict {
-    Welcome { proof: Proof },
+    Welcome { disk: DiskId, proof: Proof },
     Refused(Refusal),
 }
 
@@ -109,17 +125,35 @@ pub(super) enum Refusal {
     OtherMember,
     #[error("its certificate names another member than it says it is")]
     Certificate,
+    #[error(
+        "it has another disk than the log records for this member, so what it voted and acknowledged is lost. Remove \
+         the member, and add it under a new id with an empty data directory"
+    )]
+    OtherDisk,
 }
 
-/// The opening end: proves itself to `to`, and has it prove itself.
+/// What an opening end is told when it is turned away.
+#[derive(Debug, thiserror::Error)]
+#[error("the peer refused this node: {0}")]
+struct TurnedAway(Refusal);
+
+/// Whether this node was turned away because its disk is not the one that belongs to its id.
+pub(super) fn has_lost_its_disk(error: &io::Error) -> bool {
+    let inner = error
+        .get_ref()
+        .and_then(|inner| inner.downcast_ref::<TurnedAway>());
+    inner.is_some_and(|TurnedAway(why)| *why == Refusal::OtherDisk)
+}
+
+/// The opening end: proves itself to `to`, and has it prove itself and show its disk, which must be the `recorded` one.
 pub(super) async fn open<Io>(
     reader: &mut FrameReader<impl AsyncRead + Unpin>,
     writer: &mut Io,
-    key: &Key,
-    from: u64,
+    me: &Badge,
     to: u64,
+    recorded: Option<DiskId>,
     purpose: Purpose,
-) -> io::Result<()>
+) -> io::Result<DiskId>
 where
     Io: AsyncWrite + Unpin,
 {
@@ -132,32 +166,43 @@ where
     }
     let mut hello = Hello {
         magic: MAGIC,
-        from,
+        from: me.id,
+        disk: me.disk,
         to,
         purpose,
         nonce: nonce(),
         proof: Proof::default(),
     };
-    hello.proof = key.prove(b"client", &hello, &challenge.nonce);
+    hello.proof = me.key.prove(b"client", &hello, &challenge.nonce, &[]);
     send(writer, &hello).await?;
     match decode(&reader.expect(HANDSHAKE_BYTES_MAX).await?)? {
-        Verdict::Welcome { proof } if is_same(&proof, &key.prove(b"server", &hello, &challenge.nonce)) => {
-            Ok(())
+        Verdict::Welcome { disk, proof } => {
+            let expected = me.key.prove(b"server", &hello, &challenge.nonce, disk.as_bytes());
+            if !is_same(&proof, &expected) {
+                return Err(denied(
+                    "the peer could not prove that it knows the cluster's secret",
+                ));
+            }
+            if recorded.is_some_and(|recorded| recorded != disk) {
+                return Err(denied(&format!(
+                    "the peer was turned away: {}",
+                    Refusal::OtherDisk
+                )));
+            }
+            Ok(disk)
         }
-        Verdict::Welcome { .. } => Err(denied(
-            "the peer could not prove that it knows the cluster's secret",
-        )),
-        Verdict::Refused(why) => Err(denied(&format!("the peer refused this node: {why}"))),
+        Verdict::Refused(why) => Err(io::Error::new(io::ErrorKind::PermissionDenied, TurnedAway(why))),
     }
 }
 
-/// The accepting end: who is there and what for, or why it was turned away. `may_be` says what else is known of it.
+/// The accepting end: who is there and what for, or why it was turned away. `may_be` says what else is known of it,
+/// and `recorded` which disk it must have.
 pub(super) async fn accept<Io>(
     reader: &mut FrameReader<impl AsyncRead + Unpin>,
     writer: &mut Io,
-    key: &Key,
-    me: u64,
+    me: &Badge,
     may_be: impl Fn(u64) -> bool,
+    recorded: impl Fn(u64) -> Option<DiskId>,
 ) -> io::Result<Result<(u64, Purpose), Refusal>>
 where
     Io: AsyncWrite + Unpin,
@@ -174,12 +219,14 @@ where
     let hello: Hello = decode(&reader.expect(HANDSHAKE_BYTES_MAX).await?)?;
     let refusal = if hello.magic != MAGIC {
         Some(Refusal::Version)
-    } else if !is_same(&hello.proof, &key.prove(b"client", &hello, &server_nonce)) {
+    } else if !is_same(&hello.proof, &me.key.prove(b"client", &hello, &server_nonce, &[])) {
         Some(Refusal::Secret)
-    } else if hello.to != me {
+    } else if hello.to != me.id {
         Some(Refusal::OtherMember)
     } else if !may_be(hello.from) {
         Some(Refusal::Certificate)
+    } else if recorded(hello.from).is_some_and(|recorded| recorded != hello.disk) {
+        Some(Refusal::OtherDisk)
     } else {
         None
     };
@@ -190,7 +237,8 @@ where
     send(
         writer,
         &Verdict::Welcome {
-            proof: key.prove(b"server", &hello, &server_nonce),
+            disk: me.disk,
+            proof: me.key.prove(b"server", &hello, &server_nonce, me.disk.as_bytes()),
         },
     )
     .await?;
@@ -266,22 +314,53 @@ mod tests {
         );
     }
 
-    /// Both ends over a pipe: what the opener sees, and what the acceptor.
+    /// Both ends over a pipe: what the opener sees, and what the acceptor. 1 calls `to`, and 2 accepts.
     async fn shake(
         opener: Option<&str>,
         acceptor: Option<&str>,
         to: u64,
     ) -> (io::Result<()>, Result<(u64, Purpose), Refusal>) {
-        let key = |secret: Option<&str>| Key::new(secret.and_then(Secret::new).as_ref());
+        let (opened, accepted) = shake_with_disks(opener, acceptor, to, [None, None]).await;
+        (opened.map(drop), accepted)
+    }
+
+    /// The same with what each end has recorded of the other's disk.
+    async fn shake_with_disks(
+        opener: Option<&str>,
+        acceptor: Option<&str>,
+        to: u64,
+        [recorded_of_2, recorded_of_1]: [Option<DiskId>; 2],
+    ) -> (io::Result<DiskId>, Result<(u64, Purpose), Refusal>) {
+        let badge = |secret: Option<&str>, id: u64| Badge {
+            key: Key::new(secret.and_then(Secret::new).as_ref()),
+            id,
+            disk: DiskId::drawn(),
+        };
         let (near, far) = tokio::io::duplex(1024);
         let ((near_read, mut near_write), (far_read, mut far_write)) =
             (tokio::io::split(near), tokio::io::split(far));
         let (mut near_read, mut far_read) = (FrameReader::new(near_read), FrameReader::new(far_read));
-        let (opener, acceptor) = (key(opener), key(acceptor));
+        let (opener, acceptor) = (badge(opener, 1), badge(acceptor, 2));
         let (opened, accepted) = tokio::join!(
-            open(&mut near_read, &mut near_write, &opener, 1, to, Purpose::Append),
-            accept(&mut far_read, &mut far_write, &acceptor, 2, |from| from == 1)
+            open(
+                &mut near_read,
+                &mut near_write,
+                &opener,
+                to,
+                recorded_of_2,
+                Purpose::Append
+            ),
+            accept(
+                &mut far_read,
+                &mut far_write,
+                &acceptor,
+                |from| from == 1,
+                |from| recorded_of_1.filter(|_| from == 1)
+            )
         );
+        if let Ok(disk) = &opened {
+            assert_eq!(*disk, acceptor.disk, "it is told whose disk it is");
+        }
         (opened, accepted.unwrap())
     }
 
@@ -311,5 +390,19 @@ mod tests {
         let (opened, accepted) = shake(Some("ours"), Some("ours"), 3).await;
         assert!(opened.unwrap_err().to_string().contains("another member"));
         assert_eq!(accepted, Err(Refusal::OtherMember));
+    }
+
+    #[tokio::test]
+    async fn a_disk_that_is_not_the_recorded_one_is_turned_away_by_either_end() {
+        let other = Some(DiskId::drawn());
+        let (opened, accepted) = shake_with_disks(Some("ours"), Some("ours"), 2, [None, other]).await;
+        let error = opened.unwrap_err();
+        assert!(has_lost_its_disk(&error), "{error}");
+        assert_eq!(accepted, Err(Refusal::OtherDisk));
+
+        let (opened, _) = shake_with_disks(Some("ours"), Some("ours"), 2, [other, None]).await;
+        let error = opened.unwrap_err();
+        assert!(error.to_string().contains("add it under a new id"), "{error}");
+        assert!(!has_lost_its_disk(&error), "it is the other one that has");
     }
 }

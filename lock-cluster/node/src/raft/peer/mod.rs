@@ -5,7 +5,8 @@
 //! * **append** connections: `AppendEntries`, pipelined. The leader keeps one to each follower for entries and one
 //!   for heartbeats, so that a heartbeat never queues behind a megabyte of log. Up to 64 requests are on their way
 //!   before the first answer is back; the library's default would send one at a time and pay a round trip for each.
-//! * **call** connections: one vote, pre-vote or leader transfer, then closed. Elections are rare.
+//! * **call** connections: one vote, pre-vote, leader transfer or question who belongs (`belonging`), then closed.
+//!   Elections are rare.
 //! * **snapshot** connections: a header, the state in chunks, one answer.
 //!
 //! Every connection starts with a handshake in which both ends prove that they know the cluster's secret
@@ -20,11 +21,13 @@
 //! sender: polling it writes requests and reads answers alternately. When the library drops it, nothing is left
 //! behind that would have to be aborted.
 
+mod belonging;
 mod client;
 mod frame;
 mod handshake;
 mod pump;
 mod server;
+mod standing;
 mod tls;
 #[cfg(test)]
 mod tls_tests;
@@ -33,9 +36,11 @@ mod wire;
 
 use std::time::Duration;
 
+pub(crate) use belonging::Belonging;
 pub(crate) use client::PeerNetwork;
-pub(crate) use handshake::Key;
+pub(crate) use handshake::{Badge, Key};
 pub(crate) use server::serve;
+pub(crate) use standing::Standing;
 pub(crate) use tls::PeerTls;
 pub(crate) use transport::Transport;
 

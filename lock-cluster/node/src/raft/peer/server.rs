@@ -7,6 +7,7 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
 use openraft::Raft;
+use openraft::async_runtime::WatchReceiver;
 use openraft::raft::AppendEntriesRequest;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -14,13 +15,17 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
+use super::super::disk_id::DiskId;
 use super::super::runtime::Tokio;
 use super::super::state_machine::StateMachine;
-use super::super::types::{Meta, Snapshot};
+use super::super::types::{Meta, Position, Snapshot};
 use super::frame::{FRAME_BYTES_MAX, FrameReader, decode, put, send, write};
-use super::handshake::{self, Key, Purpose};
+use super::handshake::{self, Badge, Purpose};
+use super::standing::Standing;
 use super::transport::{ReadEnd, Transport, WriteEnd, is_refusal};
-use super::wire::{Answer, C, CHUNK_BYTES, Call, STATE_BYTES_MAX, SnapshotAnswer, SnapshotHeader};
+use super::wire::{
+    Answer, C, CHUNK_BYTES, Call, STATE_BYTES_MAX, SnapshotAnswer, SnapshotHeader, StandingAnswer,
+};
 use super::{CONNECT_DEADLINE, IDLE_DEADLINE, STALL_DEADLINE};
 use crate::faults::NodeFaults;
 
@@ -33,8 +38,8 @@ const ANSWERS_AT_ONCE: usize = 64;
 /// What every connection needs.
 #[derive(Clone)]
 struct Port {
-    me: u64,
-    key: Key,
+    me: Badge,
+    standing: Arc<Standing>,
     transport: Transport,
     raft: Raft<C, StateMachine<Tokio>>,
     faults: NodeFaults,
@@ -43,8 +48,8 @@ struct Port {
 /// Serves peers until `closing` falls; then hangs up on all of them.
 pub(crate) async fn serve(
     listener: TcpListener,
-    me: u64,
-    key: Key,
+    me: Badge,
+    standing: Arc<Standing>,
     transport: Transport,
     raft: Raft<C, StateMachine<Tokio>>,
     faults: NodeFaults,
@@ -52,7 +57,7 @@ pub(crate) async fn serve(
 ) {
     let port = Port {
         me,
-        key,
+        standing,
         transport,
         raft,
         faults,
@@ -101,8 +106,10 @@ impl Port {
             let mut accepted = self.transport.accept(stream).await?;
             let may_be = accepted.certified();
             let mut reader = FrameReader::new(accepted.reader);
-            let shaken =
-                handshake::accept(&mut reader, &mut accepted.writer, &self.key, self.me, may_be).await?;
+            let shaken = handshake::accept(&mut reader, &mut accepted.writer, &self.me, may_be, |peer| {
+                self.recorded(peer)
+            })
+            .await?;
             io::Result::Ok((shaken, reader, accepted.writer))
         };
         let (shaken, reader, writer) = timeout(CONNECT_DEADLINE, shaking).await??;
@@ -118,16 +125,36 @@ impl Port {
         }
     }
 
+    /// The disk that the log records for a member.
+    fn recorded(&self, peer: u64) -> Option<DiskId> {
+        let metrics = self.raft.metrics();
+        let metrics = metrics.borrow_watched();
+        metrics.membership_config.membership().get_node(&peer)?.disk
+    }
+
+    /// The position of the committed membership, if a peer that knows the one at `last` is not in it any more.
+    fn removed(&self, peer: u64, last: Option<Position>) -> Option<Position> {
+        let metrics = self.raft.metrics();
+        let metrics = metrics.borrow_watched();
+        let committed = &metrics.committed_membership_config;
+        let gone = committed.membership().get_node(&peer).is_none();
+        // Who knows of none yet was never in: it is being taken in, or waits for that.
+        let known = last.is_some() && *committed.log_id() > last;
+        committed.log_id().filter(|_| gone && known)
+    }
+
     /// Requests go to the library as they come, answers back as they are ready, in the same order.
     async fn append(&self, peer: u64, reader: FrameReader<ReadEnd>, mut writer: WriteEnd) -> io::Result<()> {
-        let faults = self.faults.clone();
-        let requests = futures::stream::unfold((reader, faults), move |(mut reader, faults)| async move {
+        let hearing = (self.faults.clone(), self.standing.clone());
+        let requests = futures::stream::unfold((reader, hearing), move |(mut reader, hearing)| async move {
             let request = next_request(&mut reader).await?;
+            let (faults, standing) = &hearing;
             if !faults.hears(peer) {
                 let _ = silence().await;
                 return None;
             }
-            Some((request, (reader, faults)))
+            standing.hear();
+            Some((request, (reader, hearing)))
         });
         // Requests are read by a task of the library's, which ends with this stream or with the connection.
         let mut answers = Box::pin(self.raft.stream_append(Box::pin(requests))).ready_chunks(ANSWERS_AT_ONCE);
@@ -177,6 +204,13 @@ impl Port {
             Call::TransferLeader(request) => match self.raft.handle_transfer_leader(request).await {
                 Ok(Ok(())) => Answer::LeaderTransferred,
                 Ok(Err(error)) => failed(&error),
+                Err(error) => failed(&error),
+            },
+            Call::Standing(last) => match self.raft.is_initialized().await {
+                Ok(formed) => Answer::Standing(StandingAnswer {
+                    formed,
+                    removed: self.removed(peer, last),
+                }),
                 Err(error) => failed(&error),
             },
         };

@@ -6,10 +6,11 @@ use std::path::Path;
 use tokio::net::{TcpListener, TcpStream};
 
 use super::frame::FrameReader;
-use super::handshake::{self, Key, Purpose, Refusal};
+use super::handshake::{self, Badge, Key, Purpose, Refusal};
 use super::tls::PeerTls;
 use super::transport::{Transport, is_refusal};
 use crate::config::Secret;
+use crate::raft::DiskId;
 
 // Outside of the crate it is used for whole clusters.
 #[path = "../../../tests/it/certificates.rs"]
@@ -62,17 +63,22 @@ type Accepted = io::Result<Result<(u64, Purpose), Refusal>>;
 async fn meet(opening: Transport, accepting: Transport) -> (io::Result<()>, Accepted) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let addr = listener.local_addr().unwrap();
-    let key = Key::new(Secret::new("ours").as_ref());
+    let badge = |id| Badge {
+        key: Key::new(Secret::new("ours").as_ref()),
+        id,
+        disk: DiskId::drawn(),
+    };
     let open = async {
         let (reader, mut writer) = opening.open(TcpStream::connect(addr).await?, 2).await?;
         let mut reader = FrameReader::new(reader);
-        handshake::open(&mut reader, &mut writer, &key, 1, 2, Purpose::Call).await
+        let opened = handshake::open(&mut reader, &mut writer, &badge(1), 2, None, Purpose::Call).await;
+        opened.map(drop)
     };
     let accept = async {
         let mut accepted = accepting.accept(listener.accept().await?.0).await?;
         let may_be = accepted.certified();
         let mut reader = FrameReader::new(accepted.reader);
-        handshake::accept(&mut reader, &mut accepted.writer, &key, 2, may_be).await
+        handshake::accept(&mut reader, &mut accepted.writer, &badge(2), may_be, |_| None).await
     };
     let both = async { tokio::join!(open, accept) };
     let in_time = tokio::time::timeout(std::time::Duration::from_secs(20), both);

@@ -20,6 +20,8 @@ pub(super) enum Call {
     Vote(VoteRequest<C>),
     PreVote(VoteRequest<C>),
     TransferLeader(TransferLeaderRequest<C>),
+    /// Where do I stand? With the position of the last membership that the asker knows.
+    Standing(Option<Position>),
 }
 
 /// Its answer.
@@ -27,8 +29,18 @@ pub(super) enum Call {
 pub(super) enum Answer {
     Vote(VoteResponse<C>),
     LeaderTransferred,
+    Standing(StandingAnswer),
     /// The peer's consensus has stopped, or did not want to.
     Failed(String),
+}
+
+/// What a peer knows about whoever asks.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+pub(super) struct StandingAnswer {
+    /// Whether the one who answers belongs to a cluster.
+    pub(super) formed: bool,
+    /// The committed membership without the asker, if that is newer than what the asker knows.
+    pub(super) removed: Option<Position>,
 }
 
 /// The first frame on a snapshot connection; the state follows in frames of up to [`CHUNK_BYTES`].

@@ -1,0 +1,86 @@
+//! Members that come back without their memory.
+
+use super::*;
+
+/// What the node says when it has to stop.
+async fn stops(cluster: &Cluster, at: usize) -> String {
+    tokio::time::timeout(SOON, cluster.node(at).failed())
+        .await
+        .expect("it notices in time")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_that_lost_its_disk_is_turned_away_and_told_how_to_come_back() {
+    let mut cluster = Cluster::start(3).await;
+    let leader = cluster.leader().await;
+    let lost = (leader + 1) % 3;
+    cluster.in_step().await;
+    cluster.stop(lost).await;
+    cluster.dirs[lost] = tempfile::tempdir().unwrap();
+    cluster.launch(lost).await;
+    let why = stops(&cluster, lost).await;
+    assert!(why.contains("add it under a new id"), "{why}");
+    let status = cluster.service(lost).status();
+    assert_eq!(
+        (status.applied, status.term),
+        (None, 0),
+        "it was sent nothing, and has voted for nobody"
+    );
+    cluster.stop(lost).await;
+
+    // So it is done.
+    let new = cluster.take_in().await;
+    let lead = cluster.lead().await;
+    lead.remove_member(lost as u64 + 1).await.unwrap();
+    cluster.in_step().await;
+    assert_eq!(cluster.service(new).status().members.len(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_founder_that_lost_its_disk_founds_no_second_cluster() {
+    let mut cluster = Cluster::start(3).await;
+    let session_id = open_session(cluster.lead().await, 300_000).await;
+    let held = acquire_now(cluster.lead().await, session_id, 1, "gate").await;
+    cluster.in_step().await;
+    for at in 0..3 {
+        cluster.stop(at).await;
+    }
+    cluster.dirs[0] = tempfile::tempdir().unwrap();
+    // Nobody is there to tell it that there is a cluster: it waits for them, instead of founding one alone.
+    cluster.launch(0).await;
+    cluster.launch(1).await;
+    let why = stops(&cluster, 0).await;
+    assert!(why.contains("add it under a new id"), "{why}");
+    assert_eq!(cluster.service(0).status().members, []);
+    cluster.stop(0).await;
+
+    cluster.launch(2).await;
+    let lead = cluster.lead().await;
+    assert_eq!(
+        acquire_now(lead, session_id, 1, "gate").await,
+        held,
+        "the others remember"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_that_comes_to_the_founding_late_is_recorded_when_it_comes() {
+    let mut cluster = Cluster::stopped(3);
+    for at in [0, 1] {
+        cluster.launch(at).await;
+    }
+    cluster.leader().await;
+    cluster.launch(2).await;
+    let leader = cluster.leader().await;
+    cluster.in_step().await;
+    eventually(SOON, "all disks to be recorded", async || {
+        let status = cluster.service(leader).status();
+        status.members.iter().all(|member| member.recorded).then_some(())
+    })
+    .await;
+    cluster.stop(2).await;
+    cluster.dirs[2] = tempfile::tempdir().unwrap();
+    cluster.launch(2).await;
+    let why = stops(&cluster, 2).await;
+    assert!(why.contains("add it under a new id"), "{why}");
+}

@@ -1,0 +1,120 @@
+//! Whether this node belongs to a cluster, and with whom: what it asks its peers about outside of Raft.
+//!
+//! * **Nobody founds a second cluster.** The member that may found one (the lowest id, with `--bootstrap` and an empty
+//!   disk) asks all others first. One that has a log says that there is a cluster already; then this disk is a new one
+//!   and waits to be taken in. Otherwise it founds, when all have shown their empty disks, which the first entry of the
+//!   log records; or when a majority has and the rest cannot be reached, whose disks the leader records once it sees
+//!   them.
+//! * **Who was removed learns of it.** A leader stops sending to a member in the moment it writes the removal, so that
+//!   the member may never see that entry. A node that has heard no leader for a while asks whoever it knows.
+//! * **Who has lost its disk learns of it**, the same way: it is turned away at the handshake.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::join_all;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use super::super::consensus::Consensus;
+use super::super::disk_id::DiskId;
+use super::super::runtime::Tokio;
+use super::client::PeerNetwork;
+use super::standing::Standing;
+
+/// How often a founder asks who is there.
+const FOUND_EVERY: Duration = Duration::from_millis(100);
+/// How long a founder with a majority waits for the rest.
+const FOUND_GRACE: Duration = Duration::from_secs(3);
+/// How often anybody else looks whether there is something to ask.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// After so long without a leader it asks the others. Longer than an election.
+const SILENCE: Duration = Duration::from_secs(3);
+
+/// The task's state.
+pub(crate) struct Belonging {
+    pub(crate) network: PeerNetwork,
+    pub(crate) consensus: Consensus<Tokio>,
+    pub(crate) standing: Arc<Standing>,
+    /// Whether this node was told to found the cluster if there is none.
+    pub(crate) bootstrap: bool,
+}
+
+impl Belonging {
+    /// Runs until `closing` falls.
+    pub(crate) async fn run(self, closing: CancellationToken) {
+        tokio::select! {
+            () = closing.cancelled() => {}
+            () = self.work() => {}
+        }
+    }
+
+    async fn work(self) {
+        if self.bootstrap && matches!(self.consensus.may_found().await, Ok(true)) {
+            self.found().await;
+        }
+        // At once, the first time: a member that comes back on another disk should hear of it before anything else.
+        let mut asked = false;
+        loop {
+            if self.consensus.leading().is_ok() {
+                let mut seen = self.standing.seen();
+                seen.insert(self.network.badge().id, self.network.badge().disk);
+                self.consensus.record_disks(&seen).await;
+            } else if !asked || self.standing.silence() > SILENCE {
+                asked = true;
+                self.ask_everybody().await;
+            }
+            sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// Founds the cluster, unless there is one.
+    async fn found(&self) {
+        let members = self.consensus.peers().len() + 1;
+        let mut majority_since = None;
+        loop {
+            let answers = self.ask_everybody().await;
+            if answers.values().any(|(_, formed)| *formed) {
+                tracing::warn!(
+                    "the others belong to a cluster already, and this node's disk is empty: it founds none, and waits \
+                     to be taken in (lockctl members add)"
+                );
+                return;
+            }
+            let answered = answers.len() + 1;
+            if answered > members / 2 {
+                majority_since.get_or_insert_with(Instant::now);
+            }
+            let waited = majority_since.is_some_and(|since| since.elapsed() > FOUND_GRACE);
+            if answered == members || (answered > members / 2 && waited) {
+                let disks = answers.into_iter().map(|(id, (disk, _))| (id, disk));
+                let disks = disks.chain([(self.network.badge().id, self.network.badge().disk)]);
+                match self.consensus.found(&disks.collect()).await {
+                    Ok(()) => self.consensus.stand_at_once().await,
+                    Err(error) => tracing::error!(%error, "the cluster was not founded"),
+                }
+                return;
+            }
+            sleep(FOUND_EVERY).await;
+        }
+    }
+
+    /// The disk of everybody who answers, and whether it belongs to a cluster.
+    async fn ask_everybody(&self) -> BTreeMap<u64, (DiskId, bool)> {
+        let last = self.consensus.membership_position();
+        let asking = self.consensus.peers().into_iter().map(|(id, node)| async move {
+            let mut link = self.network.link(id, &node);
+            Some((id, link.ask_standing(last).await.ok()?))
+        });
+        let answers = join_all(asking).await.into_iter().flatten();
+        let mut heard = BTreeMap::new();
+        for (id, (disk, answer)) in answers {
+            if let Some(by) = answer.removed {
+                self.consensus.learn_removal(by);
+            }
+            heard.insert(id, (disk, answer.formed));
+        }
+        heard
+    }
+}

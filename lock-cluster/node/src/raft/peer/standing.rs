@@ -1,0 +1,79 @@
+//! What the peer port and the links to peers learn by the way about this node and about the others.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::super::disk_id::DiskId;
+
+/// Shared by all connections of a node.
+pub(crate) struct Standing {
+    /// When a leader last sent something; the node's start, before.
+    heard: Mutex<Instant>,
+    /// The disks that peers have shown.
+    seen: Mutex<BTreeMap<u64, DiskId>>,
+    /// Why this node does not belong here and must stop.
+    expelled: watch::Sender<Option<String>>,
+}
+
+impl Standing {
+    pub(crate) fn new() -> Self {
+        Self {
+            heard: Mutex::new(Instant::now()),
+            seen: Mutex::default(),
+            expelled: watch::Sender::new(None),
+        }
+    }
+
+    pub(super) fn hear(&self) {
+        *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// For how long no leader has sent anything.
+    pub(super) fn silence(&self) -> Duration {
+        self.heard
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .elapsed()
+    }
+
+    pub(super) fn see(&self, peer: u64, disk: DiskId) {
+        self.seen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(peer, disk);
+    }
+
+    pub(super) fn seen(&self) -> BTreeMap<u64, DiskId> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn expel(&self, why: String) {
+        self.expelled.send_if_modified(|expelled| {
+            let first = expelled.is_none();
+            if first {
+                tracing::error!(why, "this node does not belong here");
+                *expelled = Some(why);
+            }
+            first
+        });
+    }
+
+    /// Resolves when this node must stop, with the reason.
+    pub(crate) async fn expelled(&self) -> String {
+        let mut expelled = self.expelled.subscribe();
+        let why = expelled
+            .wait_for(Option::is_some)
+            .await
+            .ok()
+            .and_then(|why| why.clone());
+        match why {
+            Some(why) => why,
+            // The sender lives as long as `self`.
+            None => std::future::pending().await,
+        }
+    }
+}
