@@ -172,6 +172,11 @@ impl Grant {
         self.claim.session.is_lost() || self.is_broken()
     }
 
+    /// Until when it stands even if no keep-alive gets through any more. Each one that does moves it on.
+    pub fn deadline(&self) -> std::time::Instant {
+        self.claim.session.deadline().into_std()
+    }
+
     /// Whether it is lost because an administrator broke it; the session, and its other grants, live on.
     pub fn is_broken(&self) -> bool {
         self.claim.session.is_broken(self.claim.acquire_id)
