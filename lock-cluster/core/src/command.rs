@@ -74,4 +74,10 @@ pub enum Command {
     /// Time has passed, no more: applying it decides which sessions and waits are over. A keep-alive
     /// ordered before it wins.
     Expire,
+    /// From now on tokens are higher than this: what a cluster is told that takes the place of another one,
+    /// whose tokens the world has seen. A lower floor than the latest token changes nothing.
+    RaiseTokenFloor {
+        /// The highest token that may have been granted elsewhere.
+        floor: FencingToken,
+    },
 }

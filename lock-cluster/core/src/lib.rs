@@ -48,7 +48,8 @@
 //! 5. **What was given up cannot come back.** A release or an abandon that overtakes its acquire uses up
 //!    the id. An abandon speaks for one [`Delivery`], and the attempt goes with the last of them: a node
 //!    that lost its client cannot take away what the client was granted through another connection.
-//! 6. **One counter of fencing tokens** for the whole cluster, never reset.
+//! 6. **One counter of fencing tokens** for the whole cluster, never reset; it can be raised, so that a cluster
+//!    which takes the place of another goes on above it.
 //! 7. **A free lock leaves no trace**, and [everything that can be there has a limit](limits).
 //!
 //! # What it does not do

@@ -19,6 +19,10 @@ pub const TTL_MS_MAX: u64 = 300_000;
 /// Longest wait in line.
 pub const WAIT_MS_MAX: u64 = 60_000;
 
+/// Highest value that tokens may be raised to by hand. It leaves three quarters of what a `u64` can count, and
+/// above all what a database's signed 64 bits can.
+pub const TOKEN_FLOOR_MAX: u64 = 1 << 62;
+
 /// Acquisitions that the state remembers for one session: waiting, granted, and finished ones whose
 /// answer the client has not acknowledged.
 pub const ACQUISITIONS_PER_SESSION_MAX: usize = 1_024;

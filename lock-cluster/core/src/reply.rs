@@ -47,6 +47,11 @@ pub enum Reply {
         /// How many waits of living sessions ended.
         waits: u64,
     },
+    /// To `RaiseTokenFloor`.
+    TokenFloor {
+        /// All later tokens are higher than this.
+        floor: FencingToken,
+    },
     /// The command was not carried out, and left nothing behind.
     Refused(Refusal),
 }
@@ -110,6 +115,9 @@ pub enum Refusal {
     /// To a break: the name is not held under this token (any more).
     #[error("the name is not held under this fencing token")]
     StaleToken,
+    /// To a floor that would leave too few tokens above it.
+    #[error("tokens may be raised to 2^62 at most")]
+    TokenFloorTooHigh,
 }
 
 impl Refusal {
@@ -125,7 +133,8 @@ impl Refusal {
             | Self::NotHeld
             | Self::NamesDiffer
             | Self::Acknowledged
-            | Self::StaleToken => false,
+            | Self::StaleToken
+            | Self::TokenFloorTooHigh => false,
         }
     }
 }

@@ -26,9 +26,9 @@ use std::collections::BTreeMap;
 use crate::command::Command;
 use crate::event::Event;
 use crate::id::{FencingToken, SessionId};
-use crate::limits::Limits;
+use crate::limits::{Limits, TOKEN_FLOOR_MAX};
 use crate::name::LockName;
-use crate::reply::Reply;
+use crate::reply::{Refusal, Reply};
 use crate::time::ClusterTime;
 
 use index::Index;
@@ -169,6 +169,7 @@ impl LockState {
             ),
             Command::Break { name, fencing_token } => self.break_lock(&name, fencing_token, &mut turn),
             Command::Expire => Ok(self.expire(&mut turn)),
+            Command::RaiseTokenFloor { floor } => self.raise_token_floor(floor),
         };
         self.grant_what_is_free(&mut turn);
         #[cfg(debug_assertions)]
@@ -178,6 +179,17 @@ impl LockState {
             reply,
             events: turn.events,
         }
+    }
+
+    /// Raised, never lowered: whatever was granted here stays below whatever will be.
+    fn raise_token_floor(&mut self, floor: FencingToken) -> Result<Reply, Refusal> {
+        if floor.get() > TOKEN_FLOOR_MAX {
+            return Err(Refusal::TokenFloorTooHigh);
+        }
+        self.last_token = self.last_token.max(floor);
+        Ok(Reply::TokenFloor {
+            floor: self.last_token,
+        })
     }
 
     /// Cluster time: the latest stamp of all commands applied.

@@ -81,6 +81,8 @@ fn command() -> impl Strategy<Value = Command> {
             Command::Break { name, fencing_token: FencingToken::new(token) }
         }),
         3 => Just(Command::Expire),
+        1 => prop_oneof![9 => 0..60u64, 1 => Just(u64::MAX)]
+            .prop_map(|floor| Command::RaiseTokenFloor { floor: FencingToken::new(floor) }),
     ]
 }
 

@@ -7,6 +7,7 @@ mod histories;
 mod limits;
 mod model;
 mod properties;
+mod restore;
 mod scale;
 mod scripts;
 mod values;

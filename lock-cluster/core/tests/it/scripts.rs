@@ -14,6 +14,7 @@
 //! > 40 ana keeps alive                                   (or: ana keeps alive, acknowledges 3)
 //! > 50 ana closes
 //! > 60 admin breaks event/rock, token 1
+//! > 65 admin raises tokens to 100
 //! > 70 time passes                                       (an expire)
 //! > restart                                              (through the bytes of a snapshot)
 //! > look                                                 (at the whole state)
@@ -57,6 +58,7 @@ stories! {
     the_same_id_gets_the_same_answer,
     time_does_not_turn_back,
     tokens_grow_over_forgotten_names_and_restarts,
+    tokens_of_a_restored_cluster_go_on_above_the_lost_one,
     two_names_are_granted_together_or_not_at_all,
 }
 
@@ -199,6 +201,9 @@ impl Stage {
                 fencing_token: FencingToken::new(after("token").unwrap()),
             },
             ["time", "passes"] => Command::Expire,
+            ["admin", "raises", "tokens", "to", _] => Command::RaiseTokenFloor {
+                floor: FencingToken::new(number(4)),
+            },
             _ => panic!("nobody knows how to play `{deed}`"),
         }
     }
@@ -231,6 +236,7 @@ impl Stage {
                 format!("broken: {names} of {}/{acquire_id}", self.cast[session_id])
             }
             Reply::Expired { sessions, waits } => format!("{sessions} sessions and {waits} waits are over"),
+            Reply::TokenFloor { floor } => format!("tokens go on above {floor}"),
             Reply::Refused(refusal) => format!("refused: {refusal}"),
         }
     }

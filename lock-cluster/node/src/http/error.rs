@@ -49,6 +49,7 @@ pub(crate) fn refused(refusal: Refusal) -> Problem {
         Refusal::NotHeld => (StatusCode::NOT_FOUND, "not-held"),
         Refusal::NamesDiffer => (StatusCode::CONFLICT, "names-differ"),
         Refusal::Acknowledged => (StatusCode::CONFLICT, "already-acknowledged"),
+        Refusal::TokenFloorTooHigh => (StatusCode::CONFLICT, "token-floor-too-high"),
         Refusal::StaleToken => (StatusCode::CONFLICT, "stale-fencing-token"),
         Refusal::TooManyUnacknowledged => (StatusCode::TOO_MANY_REQUESTS, "too-many-unacknowledged"),
         Refusal::TooManyAcquisitions => (StatusCode::TOO_MANY_REQUESTS, "too-many-acquisitions"),

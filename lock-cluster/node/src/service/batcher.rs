@@ -304,6 +304,7 @@ fn weight(command: &Command) -> usize {
             | Command::CloseSession { .. }
             | Command::Abandon { .. }
             | Command::Release { .. }
+            | Command::RaiseTokenFloor { .. }
             | Command::Expire => 0,
         }
 }

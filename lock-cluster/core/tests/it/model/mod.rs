@@ -299,6 +299,14 @@ impl Model {
                     names,
                 })
             }
+            Command::RaiseTokenFloor { floor } if floor.get() > 1 << 62 => Err(Refusal::TokenFloorTooHigh),
+            Command::RaiseTokenFloor { floor } => {
+                if self.last_token < floor.get() {
+                    self.last_token = floor.get();
+                }
+                let floor = FencingToken::new(self.last_token);
+                Ok(Reply::TokenFloor { floor })
+            }
             Command::Expire => {
                 let mut dead: Vec<_> = self.sessions.iter().filter(|s| s.late(self.now)).collect();
                 dead.sort_by_key(|s| (s.last_seen + s.ttl.get(), s.id));
