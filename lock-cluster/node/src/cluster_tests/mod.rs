@@ -4,6 +4,7 @@
 //! node's disk, its fault points. The HTTP side of the same stories is told in `tests/it`.
 
 mod agreement;
+mod bounds;
 mod changes;
 mod disks;
 mod trouble;

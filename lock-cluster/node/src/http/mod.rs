@@ -90,6 +90,13 @@ impl Api {
         }
     }
 
+    /// As many waiting acquires as there may be, until the permit is dropped.
+    #[cfg(test)]
+    pub(crate) fn fill_up(&self) -> tokio::sync::OwnedSemaphorePermit {
+        let all = u32::try_from(WAITING_MAX).unwrap();
+        self.waiting.clone().try_acquire_many_owned(all).unwrap()
+    }
+
     /// Returns when the last pipe has ended; they end when `closing` falls.
     pub(crate) async fn pipes_closed(&self) {
         self.pipes.closed().await;

@@ -10,6 +10,10 @@
 //! * A half-written record at the very end is cut off on opening: it is what a crash leaves, and nobody was told
 //!   that it was safe. Damage anywhere else fails the opening, and the node does not start.
 //!
+//! The crate knows a half-written record by the file ending inside of it, and would take a record whose *length* was
+//! damaged for one: it would cut off everything behind, acknowledged or not. So an entry carries its length twice, the
+//! second time inverted, and one whose lengths contradict each other is damaged, wherever the file ends.
+//!
 //! The directory carries a lock file: a second process on the same data is refused.
 
 use std::io;
@@ -30,6 +34,8 @@ const CHUNK_BYTES_MAX: usize = 16 << 20;
 const CHUNK_RECORDS_MAX: usize = 64 << 10;
 const CACHE_BYTES_MAX: usize = 32 << 20;
 const REPLAY_BUFFER_BYTES: usize = 1 << 20;
+/// The largest entry; no larger one could be sent to a peer.
+const ENTRY_BYTES_MAX: u32 = 4 << 20;
 
 /// A log in a directory.
 pub struct DiskLog {
@@ -41,6 +47,7 @@ impl DiskLog {
     /// Opens the log in `dir`, making it if there is none.
     pub fn open(dir: &Path, faults: NodeFaults) -> io::Result<Self> {
         std::fs::create_dir_all(dir)?;
+        let shown = dir.display();
         let dir = dir.to_str().ok_or_else(|| {
             io::Error::new(
                 io::ErrorKind::InvalidInput,
@@ -54,10 +61,9 @@ impl DiskLog {
         config.wal.read_buffer_size = Some(REPLAY_BUFFER_BYTES);
         config.wal.truncate_incomplete_record = Some(true);
         config.log_cache_capacity = Some(CACHE_BYTES_MAX);
-        Ok(Self {
-            log: RaftLog::open(Arc::new(config))?,
-            faults,
-        })
+        let log = RaftLog::open(Arc::new(config))
+            .map_err(|error| io::Error::new(error.kind(), format!("the log in {shown}: {error}")))?;
+        Ok(Self { log, faults })
     }
 }
 
@@ -170,7 +176,7 @@ impl Callback for OnFlush {
     }
 }
 
-/// A value as the file holds it: fixed-width big-endian numbers, bytes behind their length. The crate adds a
+/// A value as the file holds it: fixed-width big-endian numbers, bytes behind their length and its complement. The crate adds a
 /// checksum to each record.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Record<T>(T);
@@ -209,15 +215,27 @@ impl Decode for Record<VoteRecord> {
 impl Encode for Record<Bytes> {
     fn encode<W: io::Write>(&self, mut w: W) -> io::Result<usize> {
         let len = u32::try_from(self.0.len())
-            .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "a log entry above 4 GiB"))?;
-        let head = len.encode(&mut w)?;
+            .ok()
+            .filter(|len| *len <= ENTRY_BYTES_MAX);
+        let len =
+            len.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "a log entry above 4 MiB"))?;
+        let head = len.encode(&mut w)? + (!len).encode(&mut w)?;
         w.write_all(&self.0)?;
         Ok(head + self.0.len())
     }
 }
 
 impl Decode for Record<Bytes> {
-    fn decode<R: io::Read>(r: R) -> io::Result<Self> {
-        Vec::<u8>::decode(r).map(|bytes| Self(Bytes::from(bytes)))
+    fn decode<R: io::Read>(mut r: R) -> io::Result<Self> {
+        let (len, inverted) = (u32::decode(&mut r)?, u32::decode(&mut r)?);
+        if len != !inverted || len > ENTRY_BYTES_MAX {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the length of an entry is damaged",
+            ));
+        }
+        let mut bytes = vec![0; len as usize];
+        r.read_exact(&mut bytes)?;
+        Ok(Self(bytes.into()))
     }
 }

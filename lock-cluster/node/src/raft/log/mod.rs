@@ -11,6 +11,8 @@
 //! The device (a directory, or the simulation's disk) does the writing; this file translates, and keeps the
 //! requests to one follower within a frame: a peer that is 5,000 entries behind gets them a mebibyte at a time.
 
+#[cfg(test)]
+mod damage;
 pub mod device;
 pub mod disk;
 #[cfg(test)]

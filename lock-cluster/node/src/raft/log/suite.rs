@@ -89,6 +89,35 @@ async fn everything_flushed_is_there_after_a_restart() {
 }
 
 #[tokio::test]
+async fn what_a_snapshot_has_made_superfluous_leaves_the_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut log = open(dir.path());
+    let on_disk = || -> u64 {
+        let files = std::fs::read_dir(dir.path()).unwrap();
+        files.map(|file| file.unwrap().metadata().unwrap().len()).sum()
+    };
+    let (mut most, large) = (0, entry(1, 1, 1 << 20));
+    for index in 1..=100 {
+        let mut next = large.clone();
+        next.log_id.index = index;
+        log.blocking_append([next]).await.unwrap();
+        most = most.max(on_disk());
+        if index % 10 == 0 {
+            let upto = to_position(LogPosition {
+                term: 1,
+                index: index - 5,
+            });
+            log.purge(upto).await.unwrap();
+        }
+    }
+    assert!(
+        most < 48 << 20,
+        "of 100 MiB, {most} bytes were on the disk at once"
+    );
+    assert_eq!(log.try_get_log_entries(..).await.unwrap().len(), 5);
+}
+
+#[tokio::test]
 async fn a_record_cut_short_at_the_end_is_dropped_and_the_rest_kept() {
     let dir = tempfile::tempdir().unwrap();
     let mut log = open(dir.path());

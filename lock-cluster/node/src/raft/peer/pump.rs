@@ -152,3 +152,82 @@ async fn write(writer: &mut WriteEnd, out: &mut BytesMut, flushed: &mut bool) ->
 async fn next_of<S: Stream + Unpin>(input: &mut Option<S>) -> Option<S::Item> {
     input.as_mut()?.next().await
 }
+
+#[cfg(test)]
+mod tests {
+    use openraft::errors::RPCError;
+    use openraft::impls::{Entry, EntryPayload};
+    use tokio::io::{AsyncReadExt as _, DuplexStream};
+
+    use super::super::frame::FrameReader;
+    use super::*;
+    use crate::raft::types::{Batch, BatchContent, CommittedLeaderId, Position, Vote};
+
+    fn request(bytes: usize) -> AppendEntriesRequest<C> {
+        let batch = Batch::encode(&BatchContent {
+            at: lock_core::ClusterTime::ZERO,
+            by: 1,
+            commands: vec![lock_core::Command::Expire; bytes],
+        });
+        AppendEntriesRequest {
+            vote: Vote::new_committed(1, 1),
+            prev_log_id: None,
+            entries: vec![Entry {
+                log_id: Position {
+                    leader_id: CommittedLeaderId::new(1),
+                    index: 1,
+                },
+                payload: EntryPayload::Normal(batch),
+            }],
+            leader_commit: None,
+        }
+    }
+
+    /// How many of endlessly many requests are taken before a peer is given up.
+    async fn taken_until_given_up(near: DuplexStream, bytes: usize) -> usize {
+        let (reader, writer) = tokio::io::split(near);
+        let connection = Connection {
+            reader: FrameReader::new(Box::new(reader)),
+            writer: Box::new(writer),
+        };
+        let request = request(bytes);
+        let mut taken = 0;
+        let endless = futures::stream::repeat_with(|| {
+            taken += 1;
+            request.clone()
+        });
+        let mut home = None;
+        let mut pump = Pump::new(endless, connection, &mut home, 2, NodeFaults::new(false, &[]));
+        let answer = tokio::time::timeout(10 * STALL_DEADLINE, pump.next()).await;
+        let answer = answer.expect("the peer is given up");
+        assert!(
+            matches!(answer, Some(Err(RPCError::Unreachable(_)))),
+            "{answer:?}"
+        );
+        drop(pump);
+        assert!(home.is_none(), "a stalled connection is not used again");
+        taken
+    }
+
+    #[tokio::test]
+    async fn a_peer_that_stops_reading_costs_a_few_hundred_kilobytes_and_is_given_up() {
+        const SOCKET_BYTES: usize = 64 << 10;
+        const REQUEST_BYTES: usize = 50 << 10;
+        let (near, far) = tokio::io::duplex(SOCKET_BYTES);
+        let taken = taken_until_given_up(near, REQUEST_BYTES).await;
+        let most = WRITE_AHEAD_BYTES + SOCKET_BYTES + 2 * REQUEST_BYTES;
+        assert!(taken * REQUEST_BYTES <= most, "{taken} requests were taken");
+        drop(far);
+    }
+
+    #[tokio::test]
+    async fn a_peer_that_reads_and_never_answers_is_sent_a_window_full_and_given_up() {
+        let (near, mut far) = tokio::io::duplex(64 << 10);
+        let reading = tokio::spawn(async move {
+            let mut swallowed = vec![0; 64 << 10];
+            while far.read(&mut swallowed).await.is_ok_and(|bytes| bytes > 0) {}
+        });
+        assert_eq!(taken_until_given_up(near, 100).await, WINDOW);
+        reading.await.unwrap();
+    }
+}

@@ -9,8 +9,8 @@ use futures::StreamExt;
 use openraft::Raft;
 use openraft::async_runtime::WatchReceiver;
 use openraft::raft::AppendEntriesRequest;
+use service_kit::{Seat, Seats};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -19,6 +19,7 @@ use super::super::disk_id::DiskId;
 use super::super::runtime::Tokio;
 use super::super::state_machine::StateMachine;
 use super::super::types::{Meta, Position, Snapshot};
+use super::complaints::Complaints;
 use super::frame::{FRAME_BYTES_MAX, FrameReader, decode, put, send, write};
 use super::handshake::{self, Badge, Purpose};
 use super::standing::Standing;
@@ -29,9 +30,10 @@ use super::wire::{
 use super::{CONNECT_DEADLINE, IDLE_DEADLINE, STALL_DEADLINE};
 use crate::faults::NodeFaults;
 
-/// Connections that have not proved who they are. Members pass through within a round trip and are not counted then;
-/// strangers stay for the handshake's deadline at most.
-const STRANGERS_MAX: usize = 256;
+/// Connections at once. A member has three or so; who has not proved to be one stays for the handshake's deadline at
+/// most, and makes room before that when all seats are taken, those who came first before the others: a member's
+/// handshake takes a few round trips.
+const CONNECTIONS_MAX: usize = 512;
 /// Answers written with one system call.
 const ANSWERS_AT_ONCE: usize = 64;
 
@@ -43,6 +45,7 @@ struct Port {
     transport: Transport,
     raft: Raft<C, StateMachine<Tokio>>,
     faults: NodeFaults,
+    complaints: Complaints,
 }
 
 /// Serves peers until `closing` falls; then hangs up on all of them.
@@ -61,17 +64,18 @@ pub(crate) async fn serve(
         transport,
         raft,
         faults,
+        complaints: Complaints::default(),
     };
-    let strangers = Arc::new(Semaphore::new(STRANGERS_MAX));
+    let seats = Seats::new(CONNECTIONS_MAX);
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             () = closing.cancelled() => break,
             Some(_) = connections.join_next() => {}
             accepted = listener.accept() => match accepted {
-                Ok((stream, from)) => match strangers.clone().try_acquire_owned() {
-                    Ok(stranger) => drop(connections.spawn(port.clone().connection(stream, from, stranger))),
-                    Err(_) => tracing::debug!(peer.addr = %from, "too many strangers on the peer port, one was hung up on"),
+                Ok((stream, from)) => match seats.take() {
+                    Some(seat) => drop(connections.spawn(port.clone().connection(stream, from, seat))),
+                    None => tracing::warn!(peer.addr = %from, "members have all connections of the peer port"),
                 },
                 Err(error) => {
                     // Out of file descriptors, mostly; trying again at once would spin.
@@ -85,22 +89,15 @@ pub(crate) async fn serve(
 }
 
 impl Port {
-    async fn connection(self, stream: TcpStream, from: SocketAddr, stranger: OwnedSemaphorePermit) {
-        match self.converse(stream, from, stranger).await {
-            Err(error) if is_refusal(&error) => {
-                tracing::warn!(peer.addr = %from, refusal = %error, "a peer was refused");
-            }
+    async fn connection(self, stream: TcpStream, from: SocketAddr, seat: Seat) {
+        match self.converse(stream, from, seat).await {
+            Err(error) if is_refusal(&error) => self.complain(from, &error),
             Err(error) => tracing::debug!(peer.addr = %from, %error, "a peer's connection ended"),
             Ok(()) => {}
         }
     }
 
-    async fn converse(
-        &self,
-        stream: TcpStream,
-        from: SocketAddr,
-        stranger: OwnedSemaphorePermit,
-    ) -> io::Result<()> {
+    async fn converse(&self, stream: TcpStream, from: SocketAddr, seat: Seat) -> io::Result<()> {
         stream.set_nodelay(true)?;
         let shaking = async {
             let mut accepted = self.transport.accept(stream).await?;
@@ -112,14 +109,17 @@ impl Port {
             .await?;
             io::Result::Ok((shaken, reader, accepted.writer))
         };
-        let (shaken, reader, writer) = timeout(CONNECT_DEADLINE, shaking).await??;
-        drop(stranger);
+        let (shaken, reader, writer) = tokio::select! {
+            shaken = timeout(CONNECT_DEADLINE, shaking) => shaken??,
+            () = seat.lost() => return Ok(()),
+        };
+        seat.work();
         match shaken {
             Ok((peer, Purpose::Append)) => self.append(peer, reader, writer).await,
             Ok((peer, Purpose::Call)) => self.call(peer, reader, writer).await,
             Ok((peer, Purpose::Snapshot)) => self.snapshot(peer, reader, writer).await,
             Err(refusal) => {
-                tracing::warn!(peer.addr = %from, %refusal, "a peer was refused");
+                self.complain(from, &refusal);
                 Ok(())
             }
         }
@@ -141,6 +141,15 @@ impl Port {
         // Who knows of none yet was never in: it is being taken in, or waits for that.
         let known = last.is_some() && *committed.log_id() > last;
         committed.log_id().filter(|_| gone && known)
+    }
+
+    /// A refused peer is worth a look, and a flood of them no flood of lines.
+    fn complain(&self, from: SocketAddr, refusal: &dyn std::fmt::Display) {
+        if self.complaints.is_due() {
+            tracing::warn!(peer.addr = %from, %refusal, "a peer was refused");
+        } else {
+            tracing::debug!(peer.addr = %from, %refusal, "a peer was refused");
+        }
     }
 
     /// Requests go to the library as they come, answers back as they are ready, in the same order.

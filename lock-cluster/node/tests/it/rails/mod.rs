@@ -3,6 +3,8 @@
 //! Nodes are programs here, because what is asked of them concerns processes: their logs, their memory, their open
 //! files, their end.
 
+mod abuse;
+mod disk;
 mod tls;
 mod tokens;
 
@@ -10,7 +12,7 @@ use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use lock_client::{ClientConfig, LockClient};
+use lock_client::{ClientConfig, ClusterClient, LockClient};
 use lock_node::{Member, PeerTlsFiles};
 use tempfile::TempDir;
 use testkit::eventually;
@@ -29,6 +31,8 @@ struct Fleet {
     nodes: Vec<Option<Child>>,
     /// In the environment of each node that is started from now on.
     settings: Vec<(String, String)>,
+    /// What each node that is started from now on may have open.
+    open_files_max: Option<u64>,
 }
 
 impl Fleet {
@@ -43,6 +47,7 @@ impl Fleet {
             dirs: tempfile::tempdir().expect("a temporary directory"),
             nodes: (0..size).map(|_| None).collect(),
             settings: vec![("LOCK_NODE_PEER_SECRET".to_owned(), PEER_SECRET.to_owned())],
+            open_files_max: None,
         }
     }
 
@@ -82,7 +87,15 @@ impl Fleet {
 
     fn command(&self, at: usize, flags: &[String]) -> Command {
         let id = self.members[at].id.to_string();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_lock-node"));
+        let program = env!("CARGO_BIN_EXE_lock-node");
+        let mut command = match self.open_files_max {
+            None => Command::new(program),
+            Some(files) => {
+                let mut shell = Command::new("sh");
+                shell.args(["-c", &format!("ulimit -n {files}; exec \"$0\" \"$@\""), program]);
+                shell
+            }
+        };
         command
             .args(["--id", &id, "--bootstrap", "--log-format", "json", "--data-dir"])
             .arg(self.dir(at))
@@ -100,6 +113,12 @@ impl Fleet {
     async fn kill(&mut self, at: usize) {
         let mut node = self.nodes[at].take().expect("it runs");
         node.kill().await.expect("it is killed");
+    }
+
+    async fn kill_all(&mut self) {
+        for mut node in self.nodes.iter_mut().filter_map(Option::take) {
+            node.kill().await.expect("it is killed");
+        }
     }
 
     /// Waits for a node to end by itself.
@@ -157,6 +176,22 @@ impl Fleet {
     async fn client(&self) -> LockClient {
         let config = self.client_config(None);
         LockClient::connect(config).await.expect("a session")
+    }
+
+    /// Which node leads.
+    async fn leader(&self) -> usize {
+        let cluster = ClusterClient::new(self.client_config(Some(ADMIN_TOKEN))).expect("a client");
+        let id = eventually(SOON, "a leader", async || {
+            for url in cluster.urls() {
+                let status = cluster.status_of(url).await.ok();
+                if let Some(status) = status.filter(|status| status.role == "leader") {
+                    return Some(status.id);
+                }
+            }
+            None
+        })
+        .await;
+        usize::try_from(id).expect("a small id") - 1
     }
 
     /// The cluster does its work, however it is being treated.

@@ -1,0 +1,162 @@
+//! What the disk has survived the process: killed at any moment, and with no room left.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures::future::join_all;
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use reqwest::Method;
+use serde_json::json;
+use tokio::process::Command;
+
+use super::Fleet;
+use crate::api::{Api, Session};
+use crate::cluster::SOON;
+
+/// Every grant that was acknowledged: session and acquire id, with its token.
+type Acknowledged = BTreeMap<(usize, u64), u64>;
+
+/// Acquires names of its own until nobody answers, and says what was acknowledged.
+async fn acquire_until_the_end(urls: Vec<String>, session: Session, who: usize, from: u64) -> Acknowledged {
+    let api = Api::new(urls.clone());
+    let path = format!("{}/acquisitions", session.path());
+    let mut acknowledged = Acknowledged::new();
+    let mut failures = 0;
+    let mut acquire_id = from;
+    while failures < 20 {
+        let body = Session::acquire_body(acquire_id, &[&format!("{who}/{acquire_id}")], 0);
+        let mut granted = None;
+        for url in &urls {
+            let url = format!("{url}{path}");
+            let asking = api.once(Method::POST, &url, Some(&body));
+            if let Ok(Ok(reply)) = tokio::time::timeout(Duration::from_secs(2), asking).await
+                && reply.status == 201
+            {
+                granted = reply.body["fencing_token"].as_u64();
+                break;
+            }
+        }
+        match granted {
+            Some(token) => {
+                acknowledged.insert((who, acquire_id), token);
+                acquire_id += 1;
+                failures = 0;
+            }
+            None => failures += 1,
+        }
+    }
+    acknowledged
+}
+
+async fn sessions(api: &Api, count: usize) -> Vec<Session> {
+    let open = (0..count).map(|_| api.open_session(Duration::from_secs(300)));
+    join_all(open).await
+}
+
+/// The same id gets the same token, for every grant that was ever acknowledged.
+async fn assert_kept(sessions: &[Session], acknowledged: &Acknowledged) {
+    for ((who, acquire_id), token) in acknowledged {
+        let name = format!("{who}/{acquire_id}");
+        let again = sessions[*who].granted(*acquire_id, &[&name], 0).await;
+        assert_eq!(again, *token, "{name} was acknowledged with another token");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_acknowledged_survives_kill_9_of_all_nodes_again_and_again() {
+    let seed = rand::random::<u64>();
+    println!("seed {seed}");
+    let mut random = StdRng::seed_from_u64(seed);
+    let mut fleet = Fleet::new();
+    fleet.start_all().await;
+    let api = Api::new(fleet.urls());
+    let sessions = sessions(&api, 8).await;
+    let mut acknowledged = Acknowledged::new();
+    for round in 0..5 {
+        let working: Vec<_> = sessions
+            .iter()
+            .cloned()
+            .enumerate()
+            .map(|(who, session)| {
+                let from = acknowledged.keys().filter(|(by, _)| *by == who).count() as u64;
+                // A gap: what was asked for when the nodes died may have been granted unheard.
+                let from = from + 1 + round * 10;
+                tokio::spawn(acquire_until_the_end(fleet.urls(), session, who, from))
+            })
+            .collect();
+        tokio::time::sleep(Duration::from_millis(random.random_range(100..600))).await;
+        fleet.kill_all().await;
+        let mut newly = Acknowledged::new();
+        for worker in working {
+            newly.extend(worker.await.expect("no panic"));
+        }
+        fleet.start_all().await;
+        assert_kept(&sessions, &newly).await;
+        acknowledged.extend(newly);
+    }
+    assert_kept(&sessions, &acknowledged).await;
+    println!("{} grants were acknowledged", acknowledged.len());
+    assert!(
+        acknowledged.len() > 50,
+        "{} grants prove little",
+        acknowledged.len()
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_without_room_on_its_disk_says_so_and_stops_and_has_lost_nothing() {
+    let mut fleet = Fleet::of(1);
+    // No file may grow beyond 64 KiB; the write that would is refused, as on a full disk.
+    let roomy = fleet.command(0, &[]);
+    let mut tight = Command::new("sh");
+    tight
+        .args(["-c", "trap '' XFSZ; ulimit -f 128; exec \"$0\" \"$@\""])
+        .arg(roomy.as_std().get_program())
+        .args(roomy.as_std().get_args())
+        .envs(
+            roomy
+                .as_std()
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        )
+        .env("RUST_LOG", "warn");
+    fleet.spawn(0, tight);
+    fleet.ready(0).await;
+    let api = Api::new(fleet.urls());
+    let sessions = sessions(&api, 4).await;
+    let working = sessions
+        .iter()
+        .cloned()
+        .enumerate()
+        .map(|(who, session)| acquire_until_the_end(fleet.urls(), session, who, 1));
+    let mut acknowledged = Acknowledged::new();
+    for kept in join_all(working).await {
+        acknowledged.extend(kept);
+    }
+    println!(
+        "{} grants were acknowledged before the disk was full",
+        acknowledged.len()
+    );
+    assert!(
+        acknowledged.len() > 50,
+        "it had room for more than {}",
+        acknowledged.len()
+    );
+    assert!(!fleet.end(0).await.success());
+    let log = fleet.log(0);
+    assert!(
+        log.contains("the node had to stop") && log.contains("File too large"),
+        "{log}"
+    );
+
+    // There is room again.
+    fleet.start_all().await;
+    assert_kept(&sessions, &acknowledged).await;
+    let more = sessions[0].acquire(900, &["more"], 0).await.expect(201);
+    let newest = acknowledged.values().max().expect("there are some");
+    assert!(more["fencing_token"].as_u64() > Some(*newest), "{}", json!(more));
+    tokio::time::timeout(SOON, fleet.grants())
+        .await
+        .expect("it is well");
+}
