@@ -178,3 +178,58 @@ fn understand(told: &FeedEvent) -> anyhow::Result<Option<Event>> {
 fn field<T: DeserializeOwned>(data: &Value, name: &str) -> anyhow::Result<T> {
     T::deserialize(&data[name]).with_context(|| format!("its {name}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Ana holds the gate under token 7, and gives it back.
+    fn story() -> Story {
+        let ana = "00000000-0000-0000-0000-00000000000a";
+        let gate = json!({ "session_id": ana, "acquire_id": 1, "fencing_token": 7, "names": ["gate"], "reason": "released" });
+        let told = [
+            (
+                "session-opened",
+                json!({ "session_id": ana, "ttl_ms": 1_000, "label": "" }),
+            ),
+            ("leader-changed", json!({ "term": 1, "leader": 1 })),
+            ("granted", gate.clone()),
+            ("released", gate),
+            ("session-closed", json!({ "session_id": ana, "reason": "closed" })),
+        ];
+        let event = |(index, (event, data)): (u64, (&str, Value))| {
+            let (id, event) = (Some(format!("{index}.0")), event.to_owned());
+            ((index, 0), FeedEvent { id, event, data })
+        };
+        (1..).zip(told).map(event).collect()
+    }
+
+    #[test]
+    fn a_story_that_makes_sense_is_believed() {
+        assert_eq!(read(&story()).unwrap(), Vec::<String>::new());
+        assert_eq!(differ(1, &story(), 2, &story()), None);
+    }
+
+    #[test]
+    fn nodes_that_tell_different_things_are_found() {
+        let mut other = story();
+        other.get_mut(&(3, 0)).unwrap().data["fencing_token"] = 8.into();
+        assert!(differ(1, &story(), 2, &other).unwrap().contains("at (3, 0)"));
+        let mut shorter = story();
+        shorter.remove(&(4, 0));
+        assert!(differ(1, &story(), 2, &shorter).unwrap().contains("at (4, 0)"));
+        assert!(differ(1, &shorter, 2, &story()).unwrap().contains("at (4, 0)"));
+    }
+
+    #[test]
+    fn a_story_that_makes_no_sense_is_found() {
+        let mut forgetful = story();
+        forgetful.remove(&(4, 0));
+        assert!(read(&forgetful).unwrap()[0].contains("is still there"));
+        let mut unheard_of = story();
+        unheard_of.get_mut(&(4, 0)).unwrap().event = "lent".to_owned();
+        assert!(read(&unheard_of).is_err());
+    }
+}

@@ -23,11 +23,22 @@ use crate::plan::{Plan, Plant};
 use crate::scribe::Scribe;
 
 /// Names that clients lock; the first ones more than the others.
-const NAMES: [&str; 5] = ["gate", "yard", "event/rock", "event/jazz", "event/folk"];
+const NAMES: [&str; 8] = [
+    "gate",
+    "yard",
+    "event/rock",
+    "event/jazz",
+    "event/folk",
+    "event/soul",
+    "event/punk",
+    "event/fado",
+];
 /// Everything that was broken has to work again by then, on a machine that does other things, too.
 const HEAL_WITHIN: Duration = Duration::from_secs(30);
 /// A dead session is gone within its TTL and this: a second, and an election or two on a busy machine.
 const EXPIRY_SLACK: Duration = Duration::from_secs(5);
+/// How long clients go on in the healed cluster.
+const WORK_ON: Duration = Duration::from_secs(1);
 /// From one look to the next, where something is waited for.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -115,7 +126,7 @@ async fn become_well(world: &Arc<World>, plan: &Plan) -> anyhow::Result<Vec<Stri
         return Ok(missing);
     }
     // Work goes on in the healed cluster, before it is wound up.
-    sleep(Duration::from_millis(500)).await;
+    sleep(WORK_ON).await;
     crowd.stopping.store(true, Ordering::Relaxed);
     let finished = || world.clients().iter().flatten().all(Client::has_finished);
     if !eventually(HEAL_WITHIN, async || finished()).await {

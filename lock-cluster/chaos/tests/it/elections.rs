@@ -1,0 +1,91 @@
+//! Elections, one after the other, faster than sessions live.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lock_chaos::cluster::{Cluster, Setup};
+use lock_client::{Grant, LockClient};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::raw::{RawSession, SLACK, SOON, client};
+
+const TTL: Duration = Duration::from_secs(5);
+/// Two in each time to live, for ten of them.
+const ELECTIONS: u32 = 20;
+const LIVE: usize = 10;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn elections_every_half_ttl_end_no_live_session_and_spare_no_dead_one() {
+    let cluster = Arc::new(Cluster::start(3, Setup::default()).await.unwrap());
+    let mut live: Vec<(LockClient, Grant)> = Vec::new();
+    for number in 0..LIVE {
+        let client = client(&cluster, "live", TTL).await;
+        let grant = client.acquire(&[format!("own/{number}")], SOON).await.unwrap();
+        live.push((client, grant));
+    }
+    let begun = Instant::now();
+    let mut dead = None;
+    let mut leaderless = Vec::new();
+    for election in 1..=ELECTIONS {
+        let old = cluster.wait_for_leader(SOON).await.unwrap();
+        if election == ELECTIONS / 4 {
+            // Opened, and never kept alive.
+            let session = RawSession::open(&cluster, TTL).await;
+            dead = Some((session.opened, tokio::spawn(gone(cluster.clone()))));
+        }
+        let frozen = Instant::now();
+        cluster.freeze(old);
+        let new = cluster.wait_for_leader(SOON).await.expect("a new leader");
+        leaderless.push((frozen, Instant::now()));
+        assert_ne!(old, new);
+        cluster.thaw(old);
+        for (_, grant) in &live {
+            assert!(!grant.is_lost(), "{grant:?} was lost in election {election}");
+        }
+        sleep_until(begun + TTL / 2 * election).await;
+    }
+
+    let (opened, gone) = dead.expect("it was opened on the way");
+    let gone = gone.await.unwrap();
+    // Without a leader no time passes for the cluster. That is what an election may cost, and each of them once.
+    let without = leaderless
+        .iter()
+        .filter(|(from, _)| (opened..gone).contains(from));
+    let without: Duration = without.map(|(from, to)| *to - *from).sum();
+    let lived = gone - opened;
+    println!("the dead session lived {lived:?}, of which {without:?} without a leader");
+    assert!(lived >= TTL, "it ended before its time: {lived:?}");
+    assert!(
+        lived <= TTL + Duration::from_secs(1) + without + SLACK,
+        "it lived {lived:?}"
+    );
+
+    let leader = cluster.wait_for_leader(SOON).await.unwrap();
+    let term = cluster.status(leader).await.unwrap().term;
+    assert!(
+        term > u64::from(ELECTIONS),
+        "every time there was an election: term {term}"
+    );
+    for (_, grant) in live {
+        assert!(!grant.is_lost());
+        grant.release().await.expect("released");
+    }
+}
+
+/// When some node has first applied that only those who live are left, after it had one more.
+async fn gone(cluster: Arc<Cluster>) -> Instant {
+    let deadline = Instant::now() + SOON * 2;
+    let mut had_more = BTreeSet::new();
+    while Instant::now() < deadline {
+        for at in cluster.all() {
+            match cluster.status(at).await {
+                Some(status) if status.sessions > LIVE as u64 => drop(had_more.insert(at)),
+                Some(_) if had_more.contains(&at) => return Instant::now(),
+                _ => {}
+            }
+        }
+        sleep(Duration::from_millis(20)).await;
+    }
+    panic!("it does not die");
+}
