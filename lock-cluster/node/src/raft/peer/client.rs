@@ -21,6 +21,7 @@ use tokio::time::{sleep, timeout};
 
 use super::super::disk_id::DiskId;
 use super::super::types::{PeerNode, Position, Snapshot, Vote};
+use super::complaints::Complaints;
 use super::frame::{FRAME_BYTES_MAX, FrameReader, decode, put, put_raw, send, write};
 use super::handshake::{self, Badge, Purpose, has_lost_its_disk};
 use super::pump::Pump;
@@ -43,6 +44,7 @@ pub(crate) struct PeerNetwork {
     standing: Arc<Standing>,
     transport: Transport,
     faults: NodeFaults,
+    complaints: Complaints,
     /// Addresses as this node was told at its start; they win over those in the log.
     told: Arc<BTreeMap<u64, PeerNode>>,
 }
@@ -60,6 +62,7 @@ impl PeerNetwork {
             standing,
             transport,
             faults,
+            complaints: Complaints::default(),
             told: Arc::new(told),
         }
     }
@@ -124,7 +127,7 @@ impl PeerLink {
         if let Err(error) = &connected {
             if has_lost_its_disk(error) {
                 self.network.standing.expel(error.to_string());
-            } else if is_refusal(error) {
+            } else if is_refusal(error) && self.network.complaints.is_due() {
                 tracing::warn!(peer.id = self.target, peer.addr = %self.addr, %error, "no connection to a member");
             } else {
                 tracing::debug!(peer.id = self.target, peer.addr = %self.addr, %error, "no connection to a member");

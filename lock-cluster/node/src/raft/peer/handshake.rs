@@ -3,13 +3,17 @@
 //! ```text
 //!   server → client   magic, server nonce
 //!   client → server   magic, from, its disk, to, purpose, client nonce, proof = HMAC(secret, "client" ‖ all of it)
-//!   server → client   its disk, proof = HMAC(secret, "server" ‖ all of it)       or a refusal, and the end
+//!   server → client   its disk, proof = HMAC(secret, "server" ‖ all of it)
+//!          or         a refusal, proof = HMAC(secret, "refusal" ‖ all of it), and the end
 //! ```
 //!
 //! The secret itself never travels, a recorded handshake is worthless against the next nonce, and neither end can
 //! be used to answer for the other (the role is part of what is signed). Proofs are compared in constant time.
 //! `to` is signed too: an address that now belongs to another member leads to a refusal instead of to a vote
 //! counted for the wrong node.
+//!
+//! Anybody can refuse. But one refusal makes a node stop for good (that it has lost its disk), so that one counts only
+//! from an end that proves to be a member.
 //!
 //! Each end shows which disk it has, and is turned away if the log records another one for its id (`disk_id.rs`).
 //!
@@ -29,7 +33,7 @@ use super::frame::{FrameReader, HANDSHAKE_BYTES_MAX, decode, send};
 use crate::config::Secret;
 
 /// Changes with anything that travels between peers.
-const MAGIC: [u8; 4] = *b"LTP3";
+const MAGIC: [u8; 4] = *b"LTP4";
 /// In its place, to an end that does not use TLS where it should.
 const USE_TLS: [u8; 4] = *b"LTPS";
 
@@ -111,7 +115,7 @@ struct Hello {
 #[derive(Serialize, Deserialize)]
 enum Verdict {
     Welcome { disk: DiskId, proof: Proof },
-    Refused(Refusal),
+    Refused { why: Refusal, proof: Proof },
 }
 
 /// Why a peer was turned away.
@@ -191,7 +195,16 @@ where
             }
             Ok(disk)
         }
-        Verdict::Refused(why) => Err(io::Error::new(io::ErrorKind::PermissionDenied, TurnedAway(why))),
+        Verdict::Refused { why, proof } => {
+            let expected = me.key.prove(b"refusal", &hello, &challenge.nonce, &[why as u8]);
+            if why == Refusal::OtherDisk && !is_same(&proof, &expected) {
+                return Err(denied(
+                    "the peer says that this node has lost its disk, and could not prove that it knows the cluster's \
+                     secret",
+                ));
+            }
+            Err(io::Error::new(io::ErrorKind::PermissionDenied, TurnedAway(why)))
+        }
     }
 }
 
@@ -231,7 +244,8 @@ where
         None
     };
     if let Some(why) = refusal {
-        send(writer, &Verdict::Refused(why)).await?;
+        let proof = me.key.prove(b"refusal", &hello, &server_nonce, &[why as u8]);
+        send(writer, &Verdict::Refused { why, proof }).await?;
         return Ok(Err(why));
     }
     send(
@@ -404,5 +418,37 @@ mod tests {
         let error = opened.unwrap_err();
         assert!(error.to_string().contains("add it under a new id"), "{error}");
         assert!(!has_lost_its_disk(&error), "it is the other one that has");
+    }
+
+    #[tokio::test]
+    async fn a_stranger_cannot_make_a_node_believe_that_its_disk_is_lost() {
+        let (near, far) = tokio::io::duplex(1024);
+        let ((near_read, mut near_write), (far_read, mut far_write)) =
+            (tokio::io::split(near), tokio::io::split(far));
+        let (mut near_read, mut far_read) = (FrameReader::new(near_read), FrameReader::new(far_read));
+        let me = Badge {
+            key: Key::new(Secret::new("ours").as_ref()),
+            id: 1,
+            disk: DiskId::drawn(),
+        };
+        let stranger = async {
+            let challenge = Challenge {
+                magic: MAGIC,
+                nonce: nonce(),
+            };
+            send(&mut far_write, &challenge).await.unwrap();
+            far_read.expect(HANDSHAKE_BYTES_MAX).await.unwrap();
+            let refusal = Verdict::Refused {
+                why: Refusal::OtherDisk,
+                proof: Proof::default(),
+            };
+            send(&mut far_write, &refusal).await.unwrap();
+        };
+        let (opened, ()) = tokio::join!(
+            open(&mut near_read, &mut near_write, &me, 2, None, Purpose::Call),
+            stranger
+        );
+        let error = opened.unwrap_err();
+        assert!(!has_lost_its_disk(&error), "{error}");
     }
 }
