@@ -11,6 +11,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -182,6 +183,7 @@ struct Flushes {
     /// How many dirty writes each covers, counted from the start of the life, and whom to tell.
     waiting: Mutex<VecDeque<(u64, Flushed)>>,
     asked: Notify,
+    done: AtomicU64,
 }
 
 /// The disk's own pace: one flush at a time, for all that were asked for when it begins.
@@ -213,6 +215,7 @@ async fn write_back(disk: Disk, flushes: Arc<Flushes>) {
                 .trace
                 .note(&[node, 0xf1u64, upto], || format!("n{node} disk: flushed"));
         }
+        flushes.done.fetch_add(1, Ordering::Relaxed);
         batch.into_iter().for_each(|(_, done)| done(Ok(())));
     }
 }
@@ -280,6 +283,10 @@ impl LogDevice for SimLog {
 
     fn save_committed(&mut self, committed: LogPosition) -> io::Result<()> {
         self.put(Write::Committed(committed))
+    }
+
+    fn syncs(&self) -> u64 {
+        self.flushes.done.load(Ordering::Relaxed)
     }
 
     fn flush(&mut self, done: Flushed) -> io::Result<()> {

@@ -13,6 +13,7 @@
 //! | [`health`] | `/healthz` and `/readyz` |
 //! | [`server`] | bind, serve, drain |
 //! | [`metrics`] | Prometheus |
+//! | [`machine`](mod@machine) | the machine, for reports of measurements |
 //! | [`telemetry`], [`shutdown`], [`limits`], [`args`], [`program`] | the first and the last second of a process |
 //!
 //! A service's `start` is then five lines:
@@ -40,6 +41,7 @@ pub mod finish;
 pub mod health;
 pub mod idempotency;
 pub mod limits;
+pub mod machine;
 pub mod metrics;
 mod outcome;
 pub mod peer;
@@ -58,6 +60,7 @@ pub use faults::Faults;
 pub use finish::{ServiceInfo, finish};
 pub use health::Readiness;
 pub use idempotency::IdempotencyKey;
+pub use machine::Machine;
 pub use metrics::Metrics;
 pub use peer::{Answer, CallError, Peer, http_client};
 pub use problem::{FieldError, Problem};

@@ -1,10 +1,11 @@
 //! What Prometheus reads of a node, beside the HTTP series that every service has.
 //!
-//! All of it is computed when it is scraped, from the status that `/v1/cluster` shows: nothing is counted twice,
-//! and nothing runs when nobody looks.
+//! All of it is computed when it is scraped, from the status that `/v1/cluster` shows and from what the log counts
+//! anyway: nothing is counted twice, and nothing runs when nobody looks.
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use service_kit::Metrics;
 
@@ -35,6 +36,10 @@ impl Collector for NodeCollector {
             let metric = encoder.encode_descriptor(name, help, None, gauge.metric_type())?;
             gauge.encode(metric)?;
         }
+        let syncs = ConstCounter::new(self.service.log_syncs());
+        let help = "Calls of fdatasync that made the log durable";
+        let metric = encoder.encode_descriptor("lock_node_log_flushes", help, None, syncs.metric_type())?;
+        syncs.encode(metric)?;
         Ok(())
     }
 }

@@ -216,6 +216,11 @@ impl<R: ServiceRt> Consensus<R> {
         }
     }
 
+    /// How often the log has called fdatasync; 0 once this has been shut down.
+    pub(crate) fn log_syncs(&self) -> u64 {
+        self.log.syncs()
+    }
+
     /// Stops taking part and lets go of the disk.
     pub async fn shutdown(&self) {
         if let Err(error) = self.raft.shutdown().await {

@@ -54,6 +54,9 @@ impl LogDevice for SlowDevice {
     fn save_committed(&mut self, committed: LogPosition) -> io::Result<()> {
         self.disk.save_committed(committed)
     }
+    fn syncs(&self) -> u64 {
+        self.disk.syncs()
+    }
     fn flush(&mut self, done: Flushed) -> io::Result<()> {
         match self.held.lock().unwrap().as_mut() {
             Some(held) => {

@@ -247,6 +247,11 @@ impl<R: ServiceRt> LockService<R> {
         }
     }
 
+    /// How often the log has called fdatasync since this node's start.
+    pub(crate) fn log_syncs(&self) -> u64 {
+        self.inner.consensus.log_syncs()
+    }
+
     /// The applied events from log index `from` on.
     pub async fn events_from(&self, from: u64) -> Result<EventFeed, Compacted> {
         self.inner.replica.feed(from)

@@ -77,6 +77,9 @@ pub trait LogDevice: Send + 'static {
     fn purge(&mut self, upto: LogPosition) -> io::Result<()>;
     /// Queues the hint.
     fn save_committed(&mut self, committed: LogPosition) -> io::Result<()>;
+    /// How often the medium was made durable since it was opened; fewer times than it was asked for, where one served
+    /// several flushes.
+    fn syncs(&self) -> u64;
     /// Asks for everything queued to be made durable; `done` is called in the order of the flushes.
     fn flush(&mut self, done: Flushed) -> io::Result<()>;
 }

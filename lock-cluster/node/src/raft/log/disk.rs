@@ -129,6 +129,10 @@ impl LogDevice for DiskLog {
         self.log.commit(Record(committed)).map(drop)
     }
 
+    fn syncs(&self) -> u64 {
+        self.log.stat().flush_metrics.sync_batch_count
+    }
+
     fn flush(&mut self, done: Flushed) -> io::Result<()> {
         self.log.flush(
             true,

@@ -68,6 +68,11 @@ impl<R: ServiceRt> LogStore<R> {
         drop(self.device.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
+    /// How often this log has called fdatasync; 0 once it is closed.
+    pub(crate) fn syncs(&self) -> u64 {
+        self.with(|device| Ok(device.syncs())).unwrap_or_default()
+    }
+
     fn with<T>(&self, f: impl FnOnce(&mut dyn LogDevice) -> io::Result<T>) -> io::Result<T> {
         let mut device = self.device.lock().unwrap_or_else(PoisonError::into_inner);
         match device.as_mut() {

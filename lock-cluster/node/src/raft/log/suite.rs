@@ -176,3 +176,16 @@ async fn a_closed_log_fails_instead_of_pretending() {
     assert!(log.save_vote(&Vote::new(1, 1)).await.is_err());
     assert!(log.append([entry(1, 1, 1)], IOFlushed::noop()).await.is_err());
 }
+
+#[tokio::test]
+async fn what_made_the_log_durable_is_counted_and_reading_is_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut log = open(dir.path());
+    let before = log.syncs();
+    for index in 1..=3 {
+        log.blocking_append([entry(1, index, 1)]).await.unwrap();
+    }
+    assert_eq!(log.syncs() - before, 3, "each append was waited for");
+    log.try_get_log_entries(..).await.unwrap();
+    assert_eq!(log.syncs() - before, 3);
+}

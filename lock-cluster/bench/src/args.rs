@@ -1,0 +1,125 @@
+//! The flags.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Parser;
+
+use crate::load::Window;
+use crate::locker::{Case, Target};
+
+const EXAMPLES: &str = "\
+Examples:
+  lock-bench                                    the whole comparison, about ten minutes
+  lock-bench --rounds 1 --clients 64 --failovers 0
+                                                a first impression in half a minute
+  lock-bench --rounds 5 --clients 1,16,64,256 --json bench.json --svg bench.svg
+  lock-bench --shared                           one session and one connection for all clients, as a service has them
+
+How to read it: a ratio above 1 says that lock-node made more cycles per second than the other in the same round.
+Figures of a debug build, or of a machine that does something else, mean nothing: build with --release.";
+
+/// Measures the lock cluster beside etcd: cycles of acquire and release, failover, processor time, memory.
+#[derive(Debug, Parser)]
+#[command(name = "lock-bench", version, after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) compare: CompareArgs,
+}
+
+/// What every measurement needs to start a cluster.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct ClusterArgs {
+    /// The lock-node program [default: the one beside this program]
+    #[arg(long, env = "LOCK_BENCH_LOCK_NODE", value_name = "FILE")]
+    pub(crate) lock_node: Option<PathBuf>,
+
+    /// Folder on the disk to measure; a temporary one is made in it and removed again [default: the system's
+    /// folder for temporary files]
+    #[arg(long, env = "LOCK_BENCH_DATA_DIR", value_name = "DIR")]
+    pub(crate) data_dir: Option<PathBuf>,
+
+    /// Time to live of every session and lease, in seconds (1 to 300)
+    #[arg(long, env = "LOCK_BENCH_TTL_SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=300))]
+    pub(crate) ttl_seconds: u64,
+}
+
+/// Flags of the comparison.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct CompareArgs {
+    /// Rounds; the report has each and the medians (1 to 100)
+    #[arg(long, env = "LOCK_BENCH_ROUNDS", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) rounds: u32,
+
+    /// Numbers of clients on own lock names, comma-separated (1 to 4096 each)
+    #[arg(long, env = "LOCK_BENCH_CLIENTS", value_delimiter = ',', default_value = "1,16,64,256", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub(crate) clients: Vec<u32>,
+
+    /// Number of clients on one lock name (2 to 4096)
+    #[arg(long, env = "LOCK_BENCH_WAITERS", default_value_t = 64, value_parser = clap::value_parser!(u32).range(2..=4096))]
+    pub(crate) waiters: u32,
+
+    /// What to measure, comma-separated
+    #[arg(
+        long,
+        env = "LOCK_BENCH_CASES",
+        value_delimiter = ',',
+        value_enum,
+        default_value = "own,one"
+    )]
+    pub(crate) cases: Vec<Case>,
+
+    /// What to measure it on, comma-separated
+    #[arg(
+        long,
+        env = "LOCK_BENCH_TARGETS",
+        value_delimiter = ',',
+        value_enum,
+        default_value = "lock-node,etcd-lock,etcd-txn"
+    )]
+    pub(crate) targets: Vec<Target>,
+
+    /// Measured time of each point in each round, in milliseconds (100 to 600000)
+    #[arg(long, env = "LOCK_BENCH_MEASURE_MS", default_value_t = 3_000, value_parser = clap::value_parser!(u64).range(100..=600_000))]
+    pub(crate) measure_ms: u64,
+
+    /// Time before it that does not count, in milliseconds (0 to 60000)
+    #[arg(long, env = "LOCK_BENCH_WARM_UP_MS", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(0..=60_000))]
+    pub(crate) warm_up_ms: u64,
+
+    /// One session and one connection for all clients on own lock names, instead of one of each per client
+    #[arg(long, env = "LOCK_BENCH_SHARED", value_parser = clap::builder::FalseyValueParser::new())]
+    pub(crate) shared: bool,
+
+    /// The etcd program; without one, etcd is left out [default: the one on the PATH]
+    #[arg(long, env = "LOCK_BENCH_ETCD", value_name = "FILE")]
+    pub(crate) etcd: Option<PathBuf>,
+
+    /// File for the report as JSON
+    #[arg(long, env = "LOCK_BENCH_JSON", value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+
+    /// File for the plot
+    #[arg(long, env = "LOCK_BENCH_SVG", value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) cluster: ClusterArgs,
+}
+
+impl ClusterArgs {
+    /// The time to live of sessions and leases.
+    pub(crate) fn ttl(&self) -> Duration {
+        Duration::from_secs(self.ttl_seconds)
+    }
+}
+
+impl CompareArgs {
+    /// How long each point is measured.
+    pub(crate) fn window(&self) -> Window {
+        Window {
+            warm_up: Duration::from_millis(self.warm_up_ms),
+            measured: Duration::from_millis(self.measure_ms),
+        }
+    }
+}

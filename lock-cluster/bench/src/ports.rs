@@ -1,0 +1,35 @@
+//! Free ports for programs that must be told theirs.
+
+use std::collections::BTreeSet;
+use std::net::TcpListener;
+
+/// Below 32768: from there on the kernel takes the local ports of outgoing connections, of which a measurement makes
+/// hundreds, and a node that is started again would now and then find its own taken.
+const RANGE: std::ops::Range<u16> = 10_000..32_768;
+
+/// So many different ports of 127.0.0.1 that nobody listens on now.
+pub(crate) fn free(count: usize) -> anyhow::Result<Vec<u16>> {
+    let mut found = BTreeSet::new();
+    for _ in 0..1_000 {
+        if found.len() == count {
+            return Ok(found.into_iter().collect());
+        }
+        let port = rand::random_range(RANGE);
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            found.insert(port);
+        }
+    }
+    anyhow::bail!("no {count} free ports on 127.0.0.1 in {RANGE:?}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_are_different_and_below_those_of_outgoing_connections() {
+        let ports: BTreeSet<u16> = free(9).unwrap().into_iter().collect();
+        assert_eq!(ports.len(), 9);
+        assert!(ports.iter().all(|port| RANGE.contains(port)));
+    }
+}
