@@ -12,7 +12,7 @@ use crate::config::ClientConfig;
 use crate::error::LockError;
 use crate::events::EventFeed;
 use crate::rest::{self, Success};
-use crate::transport::{Question, Transport};
+use crate::transport::{Body, Question, Transport};
 use crate::wire::{self, ClusterStatus, Lock, LockList};
 
 /// A question to the cluster is asked again for this long.
@@ -23,6 +23,11 @@ const TRY: Duration = Duration::from_secs(2);
 const CHANGE_WITHIN: Duration = Duration::from_secs(60);
 /// How long one node may take over it.
 const CHANGE_TRY: Duration = Duration::from_secs(50);
+
+/// A backup or a restore is given up after this.
+const COPY_WITHIN: Duration = Duration::from_secs(120);
+/// How long one node may take over it.
+const COPY_TRY: Duration = Duration::from_secs(60);
 
 /// Questions and administrative calls, for tools and dashboards.
 #[derive(Debug)]
@@ -74,7 +79,11 @@ impl ClusterClient {
     /// # Errors
     /// [`LockError::Unavailable`] if no leader answers in time.
     pub async fn lock(&self, name: &str) -> Result<Option<Lock>, LockError> {
-        let path = format!("/v1/locks/{}", segment(name)?);
+        if let Some(query) = in_query(name) {
+            let found = self.ask(Method::GET, &format!("/v1/locks?{query}"), None).await?;
+            return Ok(read::<LockList>(&found)?.locks.pop());
+        }
+        let path = format!("/v1/locks/{}", encode(name));
         let lock: Lock = read(&self.ask(Method::GET, &path, None).await?)?;
         let free = lock.holder.is_none() && lock.waiters.is_empty();
         Ok(if free { None } else { Some(lock) })
@@ -85,7 +94,10 @@ impl ClusterClient {
     /// # Errors
     /// [`LockError::Invalid`] if another token, or nobody, holds it, or if the caller is no administrator.
     pub async fn break_lock(&self, name: &str, fencing_token: u64) -> Result<Value, LockError> {
-        let path = format!("/v1/locks/{}/break", segment(name)?);
+        let path = match in_query(name) {
+            Some(query) => format!("/v1/locks/break?{query}"),
+            None => format!("/v1/locks/{}/break", encode(name)),
+        };
         self.change(
             Method::POST,
             &path,
@@ -148,6 +160,33 @@ impl ClusterClient {
         Err(last)
     }
 
+    /// The whole state as of now, as a file to keep: see [`ClusterClient::restore`].
+    ///
+    /// # Errors
+    /// [`LockError::Unavailable`] if no leader answers in time.
+    pub async fn backup(&self) -> Result<Vec<u8>, LockError> {
+        let copied = self.send(
+            Method::GET,
+            "/v1/cluster/backup",
+            Body::None,
+            COPY_TRY,
+            COPY_WITHIN,
+        );
+        Ok(copied.await?.body)
+    }
+
+    /// Has all fencing tokens from now on be higher than those of the cluster that `file` is a backup of: above
+    /// `token_floor`, or well above the backup's. Sessions and locks are not brought back.
+    ///
+    /// # Errors
+    /// [`LockError::Invalid`] if the file is no backup, or the floor is below its tokens: nothing is changed then.
+    pub async fn restore(&self, file: &[u8], token_floor: Option<u64>) -> Result<wire::Restored, LockError> {
+        let query = token_floor.map(|floor| format!("?token_floor={floor}"));
+        let path = format!("/v1/cluster/restore{}", query.unwrap_or_default());
+        let restored = self.send(Method::POST, &path, Body::File(file), COPY_TRY, COPY_WITHIN);
+        read(&restored.await?)
+    }
+
     async fn change_members(
         &self,
         method: Method,
@@ -182,11 +221,19 @@ impl ClusterClient {
         timeout: Duration,
         within: Duration,
     ) -> Result<Success, LockError> {
-        let question = Question {
-            method,
-            path,
-            body: body.as_ref(),
-        };
+        let body = body.as_ref().map_or(Body::None, Body::Json);
+        self.send(method, path, body, timeout, within).await
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        body: Body<'_>,
+        timeout: Duration,
+        within: Duration,
+    ) -> Result<Success, LockError> {
+        let question = Question { method, path, body };
         let answer = self
             .transport
             .ask(question, Instant::now() + within, timeout)
@@ -199,19 +246,14 @@ fn read<T: DeserializeOwned>(success: &Success) -> Result<T, LockError> {
     success.read().map_err(LockError::unavailable)
 }
 
-/// A lock name as one path segment: everything but letters, digits, `-`, `_` and `~` is percent-encoded, so that
-/// `/` and spaces arrive literally.
-fn segment(name: &str) -> Result<String, LockError> {
-    // URL libraries resolve these two, encoded or not, before anything is sent.
-    if name == "." || name == ".." {
-        return Err(LockError::invalid(
-            "unaddressable",
-            format!("no URL can name the lock {name:?}; list it by prefix"),
-        ));
-    }
-    Ok(encode(name))
+/// A lock name that no path can carry, as a query: URL libraries resolve these two, encoded or not, before anything is
+/// sent.
+fn in_query(name: &str) -> Option<String> {
+    matches!(name, "." | "..").then(|| format!("name={name}"))
 }
 
+/// A lock name as one path segment: everything but letters, digits, `-`, `_`, `~` and `.` is percent-encoded, so that
+/// `/` and spaces arrive literally.
 fn encode(text: &str) -> String {
     text.bytes()
         .fold(String::with_capacity(text.len()), |mut encoded, byte| {
@@ -231,8 +273,9 @@ mod tests {
 
     #[test]
     fn names_are_one_literal_path_segment() {
-        assert_eq!(segment("event/1 ä").unwrap(), "event%2F1%20%C3%A4");
-        assert_eq!(segment("a/../b").unwrap(), "a%2F..%2Fb");
-        assert!(segment("..").is_err());
+        assert_eq!(encode("event/1 ä"), "event%2F1%20%C3%A4");
+        assert_eq!(encode("a/../b"), "a%2F..%2Fb");
+        assert_eq!(in_query("..").as_deref(), Some("name=.."));
+        assert_eq!(in_query("..."), None, "an ordinary segment");
     }
 }

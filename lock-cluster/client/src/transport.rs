@@ -46,7 +46,15 @@ pub(crate) struct Try {
 pub(crate) struct Question<'a> {
     pub(crate) method: Method,
     pub(crate) path: &'a str,
-    pub(crate) body: Option<&'a Value>,
+    pub(crate) body: Body<'a>,
+}
+
+/// What a request carries.
+#[derive(Clone, Copy)]
+pub(crate) enum Body<'a> {
+    None,
+    Json(&'a Value),
+    File(&'a [u8]),
 }
 
 impl Transport {
@@ -101,7 +109,12 @@ impl Transport {
             let timeout = asking.time_for(timeout)?;
             let Question { method, path, body } = &question;
             let url = format!("{}{path}", asking.node);
-            let said = rest::exchange(self.request(method.clone(), &url), *body);
+            let request = self.request(method.clone(), &url);
+            let said = match body {
+                Body::None => rest::exchange(request, None),
+                Body::Json(json) => rest::exchange(request, Some(json)),
+                Body::File(bytes) => rest::exchange(request.body(bytes.to_vec()), None),
+            };
             let sent = self.within(timeout, &asking.node, said).await;
             if let ControlFlow::Break(answer) = asking.hear(sent).await {
                 return Ok(answer);

@@ -64,6 +64,19 @@ pub struct LockList {
     pub locks: Vec<Lock>,
 }
 
+/// The answer to `POST /v1/cluster/restore`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Restored {
+    /// All later fencing tokens are higher than this.
+    pub token_floor: u64,
+    /// The highest token granted when the backup was made.
+    pub backup_last_token: u64,
+    /// Sessions in the backup, which are not brought back.
+    pub sessions_dropped: u64,
+    /// Names that were held or waited for in the backup, which are free.
+    pub locks_dropped: u64,
+}
+
 /// One lock that is held or waited for.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Lock {

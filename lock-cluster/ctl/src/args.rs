@@ -80,6 +80,21 @@ pub(crate) enum Command {
     },
     /// Show how every node sees the cluster
     Status,
+    /// Copy the state into a file, to keep elsewhere
+    Backup {
+        /// The file, which is replaced when the copy is whole
+        file: PathBuf,
+    },
+    /// Have a new cluster go on from a backup: fencing tokens above all that the lost one granted; its sessions and
+    /// locks are not brought back
+    Restore {
+        /// The file
+        file: PathBuf,
+        /// Tokens go on above this one, at least the backup's own [default: the backup's plus 2^32, for those that
+        /// were granted after it was made]
+        #[arg(long, env = "LOCKCTL_TOKEN_FLOOR")]
+        token_floor: Option<u64>,
+    },
     /// Show or change who belongs to the cluster
     Members {
         #[command(subcommand)]

@@ -8,6 +8,8 @@
 //! lockctl watch                                            # events as they happen
 //! lockctl status                                           # every node's view
 //! lockctl members list|add|promote|remove
+//! lockctl backup FILE                                      # the whole state, to keep elsewhere
+//! lockctl restore FILE                                     # a new cluster goes on above the lost one's tokens
 //! ```
 //!
 //! Tables for people, `--json` for scripts. What goes wrong goes to standard error.
@@ -26,6 +28,7 @@
 //! | other | `lock` passes the command's own code through; 128 + n if signal n ended it |
 
 mod args;
+mod backup;
 mod lock;
 mod members;
 mod show;
@@ -67,6 +70,8 @@ async fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
         Command::Watch { from } => watch::run(&cluster, from, json).await,
         Command::Status => show::status(&cluster, json).await,
+        Command::Backup { file } => backup::backup(&cluster, &file, json).await,
+        Command::Restore { file, token_floor } => backup::restore(&cluster, &file, token_floor, json).await,
         Command::Members { command } => members::run(&cluster, command, json).await,
     }
 }

@@ -21,30 +21,8 @@ struct Shell {
 
 impl Shell {
     async fn start() -> Self {
-        let ports = free_ports(2);
-        let addr = |port: u16| std::net::SocketAddr::from(([127, 0, 0, 1], port));
-        let (client_addr, peer_addr) = (addr(ports[0]), addr(ports[1]));
-        let member = Member {
-            id: 1,
-            peer_addr: peer_addr.to_string(),
-            client_addr: client_addr.to_string(),
-        };
         let dir = tempfile::tempdir().expect("a temporary directory");
-        let node = Node::start(NodeConfig {
-            id: 1,
-            client_addr,
-            peer_addr,
-            members: vec![member],
-            data_dir: dir.path().to_owned(),
-            bootstrap: true,
-            peer_secret: None,
-            peer_tls: None,
-            admin_token: Secret::new(ADMIN_TOKEN),
-            client_token: None,
-            enable_faults: false,
-        })
-        .await
-        .expect("the node starts");
+        let node = Node::start(config(1, dir.path())).await.expect("the node starts");
         testkit::wait_ready(SOON, node.client_url()).await;
         Self { node, _dir: dir }
     }
@@ -78,6 +56,31 @@ impl Shell {
         let line = line.expect("it says so in time").expect("it can be read");
         assert_eq!(line.as_deref(), Some("held"));
         holder
+    }
+}
+
+/// A node on this machine that knows of no other; 1 founds a cluster.
+fn config(id: u64, dir: &std::path::Path) -> NodeConfig {
+    let ports = free_ports(2);
+    let addr = |port: u16| std::net::SocketAddr::from(([127, 0, 0, 1], port));
+    let (client_addr, peer_addr) = (addr(ports[0]), addr(ports[1]));
+    let member = Member {
+        id,
+        peer_addr: peer_addr.to_string(),
+        client_addr: client_addr.to_string(),
+    };
+    NodeConfig {
+        id,
+        client_addr,
+        peer_addr,
+        members: vec![member],
+        data_dir: dir.to_owned(),
+        bootstrap: id == 1,
+        peer_secret: None,
+        peer_tls: None,
+        admin_token: Secret::new(ADMIN_TOKEN),
+        client_token: None,
+        enable_faults: false,
     }
 }
 
@@ -279,6 +282,104 @@ async fn status_members_and_events_are_told_to_people_and_to_scripts() {
         .expect("it is told in time");
     assert_eq!(granted["data"]["names"], serde_json::json!(["gate"]));
     watch.kill().await.expect("it was watching");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_is_written_whole_and_restored_and_a_damaged_one_is_refused() {
+    let shell = Shell::start().await;
+    assert!(shell.run(&["lock", "gate", "--", "true"]).await.status.success());
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let file = dir.path().join("locks.backup").display().to_string();
+    let written = shell.json(&["backup", &file]).await;
+    let bytes = std::fs::read(&file).expect("it was written");
+    assert_eq!(written["bytes"], bytes.len());
+    assert_eq!(
+        dir.path().read_dir().expect("a directory").count(),
+        1,
+        "and nothing beside it"
+    );
+    let nowhere = shell.run(&["backup", "/nowhere/locks.backup"]).await;
+    assert_eq!(nowhere.status.code(), Some(1), "{nowhere:?}");
+
+    let damaged = dir.path().join("damaged").display().to_string();
+    std::fs::write(&damaged, &bytes[..bytes.len() - 1]).expect("it can be written");
+    let refused = shell.run(&["restore", &damaged]).await;
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    assert!(
+        text(&refused.stderr).contains("no backup that can be used"),
+        "{refused:?}"
+    );
+
+    let told = text(
+        &shell
+            .run(&["restore", &file, "--token-floor", "5000"])
+            .await
+            .stdout,
+    );
+    assert!(told.starts_with("fencing tokens go on above 5000"), "{told}");
+    let output = shell
+        .run(&["lock", "gate", "--", "sh", "-c", "echo $LOCK_FENCING_TOKEN"])
+        .await;
+    assert_eq!(text(&output.stdout), "5001\n");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn names_that_are_dots_can_be_shown_and_broken() {
+    let shell = Shell::start().await;
+    for name in [".", "..", "a/../b", "%2e%2e", "break"] {
+        let mut holder = shell.hold(name, "echo held; exec sleep 600").await;
+        let lock = shell.json(&["show", name]).await;
+        assert_eq!(lock["name"], name);
+        let token = lock["holder"]["fencing_token"]
+            .as_u64()
+            .expect("it is held")
+            .to_string();
+        let broken = shell.run(&["break", name, "--fencing-token", &token]).await;
+        assert!(broken.status.success(), "{name}: {broken:?}");
+        let status = tokio::time::timeout(SOON, holder.wait()).await;
+        let status = status.expect("it hears of it in time").expect("it ends");
+        assert_eq!(status.code(), Some(70));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn members_are_added_promoted_and_removed() {
+    let shell = Shell::start().await;
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let config = config(2, dir.path());
+    let (client_addr, peer_addr) = (config.client_addr.to_string(), config.peer_addr.to_string());
+    let guest = Node::start(config).await.expect("it starts");
+    let add = [
+        "members",
+        "add",
+        "2",
+        "--peer-addr",
+        &peer_addr,
+        "--client-addr",
+        &client_addr,
+    ];
+    let members = shell.json(&[add.as_slice(), &["--learner"]].concat()).await;
+    assert_eq!(members[1]["voter"], false);
+    assert_eq!(shell.json(&["members", "promote", "2"]).await[1]["voter"], true);
+    let both = text(&shell.run(&["members"]).await.stdout);
+    assert!(both.contains("voter") && both.contains("leader"), "{both}");
+    assert_eq!(
+        shell
+            .json(&["members", "remove", "2"])
+            .await
+            .as_array()
+            .map(Vec::len),
+        Some(1)
+    );
+    assert_eq!(
+        shell.run(&["members", "promote", "2"]).await.status.code(),
+        Some(1)
+    );
+    assert_eq!(
+        shell.run(&["members", "remove", "1"]).await.status.code(),
+        Some(1)
+    );
+    guest.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -238,6 +238,21 @@ pub(crate) struct AddMember {
     pub(crate) voter: bool,
 }
 
+/// What a restore has brought.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RestoredBody {
+    /// All later fencing tokens are higher than this.
+    #[schema(value_type = u64)]
+    pub(crate) token_floor: FencingToken,
+    /// The highest token granted when the backup was made.
+    #[schema(value_type = u64)]
+    pub(crate) backup_last_token: FencingToken,
+    /// Sessions in the backup; they are not brought back.
+    pub(crate) sessions_dropped: u64,
+    /// Names that were held or waited for in the backup; they are free.
+    pub(crate) locks_dropped: u64,
+}
+
 impl From<LockView> for LockBody {
     fn from(lock: LockView) -> Self {
         Self {

@@ -3,6 +3,9 @@
 //! A name is whatever follows `/v1/locks/`, percent-decoded once and otherwise literal: `a/../b` is not `b`, and
 //! a `%2F` is a slash like any other. Only the last step of a break is told from the name, and it is looked for
 //! in the path as it was sent: `a%2Fbreak` is a lock, `a/break` breaks one.
+//!
+//! Two names cannot be in a path, encoded or not: URL libraries resolve `.` and `..` before anything is sent. So a
+//! name may also be a query: `GET /v1/locks?name=..`, `POST /v1/locks/break?name=..`.
 
 use axum::Json;
 use axum::extract::State;
@@ -30,8 +33,18 @@ pub(crate) struct ListQuery {
     /// Only names that begin with this.
     #[serde(default)]
     prefix: String,
+    /// Only the lock with exactly this name.
+    name: Option<String>,
     /// At most this many, 1 to 1000 (100 unless given).
     limit: Option<usize>,
+}
+
+/// The name of the lock to break, where the path is `/v1/locks/break`.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct BreakQuery {
+    /// For names that no path can carry: `.` and `..`.
+    name: Option<String>,
 }
 
 /// List locks
@@ -46,7 +59,7 @@ pub(crate) struct ListQuery {
 )]
 pub(crate) async fn list(
     State(api): State<Api>,
-    ApiQuery(ListQuery { prefix, limit }): ApiQuery<ListQuery>,
+    ApiQuery(ListQuery { prefix, name, limit }): ApiQuery<ListQuery>,
 ) -> Result<Json<LocksBody>, Problem> {
     let limit = limit.unwrap_or(LIMIT_DEFAULT);
     if !(1..=LIMIT_MAX).contains(&limit) {
@@ -55,10 +68,16 @@ pub(crate) async fn list(
             format!("must be 1 to {LIMIT_MAX}, not {limit}"),
         ));
     }
-    let locks = api
-        .service
-        .read(move |state| state.locks_in_brief(&prefix, limit, WAITERS_MAX))
-        .await?;
+    let locks = match name.as_deref().map(parse).transpose()? {
+        None => {
+            let read = |state: &LockState| state.locks_in_brief(&prefix, limit, WAITERS_MAX);
+            api.service.read(read).await?
+        }
+        Some(name) => {
+            let read = |state: &LockState| state.lock_in_brief(name.as_str(), WAITERS_MAX);
+            api.service.read(read).await?.into_iter().collect()
+        }
+    };
     Ok(Json(LocksBody {
         locks: locks.into_iter().map(LockBody::from).collect(),
     }))
@@ -96,7 +115,7 @@ pub(crate) async fn show(
 /// Takes it from the holder with this token, and from nobody else. Its waiters move up; the holder hears of it
 /// with its next keep-alive, and its token is refused by storage that has seen a higher one.
 #[utoipa::path(
-    post, path = "/v1/locks/{name}/break", tag = "locks", params(("name" = String, Path)),
+    post, path = "/v1/locks/{name}/break", tag = "locks", params(("name" = String, Path), BreakQuery),
     request_body = Break, security(("admin" = [])),
     responses(
         (status = 200, body = BrokenBody), (status = 401, description = "unauthorized"),
@@ -108,12 +127,13 @@ pub(crate) async fn break_lock(
     State(api): State<Api>,
     uri: Uri,
     ApiPath(rest): ApiPath<String>,
+    ApiQuery(query): ApiQuery<BreakQuery>,
     _admin: Admin,
     ApiJson(Break { fencing_token }): ApiJson<Break>,
 ) -> Result<Json<BrokenBody>, Problem> {
     let name = match rest.strip_suffix("/break") {
         Some(name) if uri.path().ends_with("/break") => parse(name)?,
-        None if rest == "break" => parse("")?,
+        None if rest == "break" => parse(&query.name.unwrap_or_default())?,
         _ => return Err(no_such_action(&uri)),
     };
     match api

@@ -17,6 +17,7 @@
 //! | `GET /v1/events` | server-sent events |
 //! | `GET /v1/cluster` | 200, from any node |
 //! | `POST /v1/cluster/members`, `POST /v1/cluster/members/{id}/promote`, `DELETE /v1/cluster/members/{id}` | 200 (administrators) |
+//! | `GET /v1/cluster/backup`, `POST /v1/cluster/restore` | 200 (administrators) |
 //!
 //! Where the node was given a client token, all of these want it (`guest`); an administrator's passes, too.
 //!
@@ -27,6 +28,7 @@
 //! queue never keeps a session from being kept alive.
 
 mod admin;
+mod backup;
 mod bearer;
 mod body;
 mod calls;
@@ -43,6 +45,7 @@ mod sessions;
 
 use std::sync::Arc;
 
+use axum::extract::DefaultBodyLimit;
 use axum::routing::{delete, get, post, put};
 use axum::{Router, middleware};
 use service_kit::{Faults, Metrics, Readiness, ServiceInfo, finish};
@@ -142,6 +145,11 @@ fn routes(api: Api) -> Router {
         .route("/v1/cluster/members", post(cluster::add_member))
         .route("/v1/cluster/members/{id}", delete(cluster::remove_member))
         .route("/v1/cluster/members/{id}/promote", post(cluster::promote_member))
+        .route("/v1/cluster/backup", get(backup::backup))
+        .route(
+            "/v1/cluster/restore",
+            post(backup::restore).layer(DefaultBodyLimit::max(backup::RESTORE_BYTES_MAX)),
+        )
         .layer(middleware::from_fn_with_state(api.clone(), guest::admit))
         .with_state(api)
 }

@@ -3,7 +3,7 @@
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::{Modify, OpenApi};
 
-use super::{cluster, events, locks, pipe, sessions};
+use super::{backup, cluster, events, locks, pipe, sessions};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -17,6 +17,7 @@ use super::{cluster, events, locks, pipe, sessions};
         sessions::open, sessions::keep_alive, sessions::close, sessions::acquire, sessions::release, pipe::open,
         locks::list, locks::show, locks::break_lock, events::stream,
         cluster::status, cluster::add_member, cluster::promote_member, cluster::remove_member,
+        backup::backup, backup::restore,
     ),
     modifiers(&AdminToken)
 )]

@@ -15,6 +15,7 @@
 
 mod consensus;
 mod disk_id;
+pub(crate) mod envelope;
 #[cfg(test)]
 mod flush_tests;
 pub mod log;

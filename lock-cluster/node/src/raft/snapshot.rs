@@ -15,11 +15,12 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use futures::future::BoxFuture;
 use openraft::AsyncRuntime;
 use serde::{Deserialize, Serialize};
 
+use super::envelope;
 use super::runtime::Tokio;
 use super::types::{Membership, Meta, Position, Snapshot};
 
@@ -82,30 +83,20 @@ const BEING_WRITTEN: &str = "snapshot.new";
 /// Changes when the layout does.
 const MAGIC: &[u8; 8] = b"LTSNAP01";
 
-/// What stands between the magic and the state.
+/// What a stored snapshot says about itself.
 #[derive(Serialize, Deserialize)]
 struct Header {
     last: Option<Position>,
     membership: Membership,
-    state_bytes: u64,
-    state_crc: u32,
 }
 
 fn write(dir: &Path, snapshot: &Snapshot) -> io::Result<()> {
-    let header = postcard::to_stdvec(&Header {
+    let header = Header {
         last: snapshot.meta.last_log_id,
         membership: snapshot.meta.last_membership.clone(),
-        state_bytes: snapshot.snapshot.len() as u64,
-        state_crc: crc32fast::hash(&snapshot.snapshot),
-    })
-    .map_err(io::Error::other)?;
-    let header_bytes = u32::try_from(header.len()).map_err(io::Error::other)?;
-
+    };
     let mut file = File::create(dir.join(BEING_WRITTEN))?;
-    file.write_all(MAGIC)?;
-    file.write_all(&header_bytes.to_le_bytes())?;
-    file.write_all(&crc32fast::hash(&header).to_le_bytes())?;
-    file.write_all(&header)?;
+    file.write_all(&envelope::front(MAGIC, &header, &snapshot.snapshot))?;
     file.write_all(&snapshot.snapshot)?;
     file.sync_all()?;
     fs::rename(dir.join(BEING_WRITTEN), dir.join(STORED))?;
@@ -127,29 +118,13 @@ fn read(dir: &Path) -> io::Result<Option<Snapshot>> {
     })
 }
 
-fn parse(mut file: Bytes) -> Result<Snapshot, &'static str> {
-    if file.len() < MAGIC.len() + 8 || file.split_to(MAGIC.len()) != MAGIC[..] {
-        return Err("it does not begin like one of this program's");
-    }
-    let (header_bytes, header_crc) = (file.get_u32_le() as usize, file.get_u32_le());
-    if file.len() < header_bytes {
-        return Err("it ends inside its header");
-    }
-    let header = file.split_to(header_bytes);
-    if crc32fast::hash(&header) != header_crc {
-        return Err("the checksum of its header is wrong");
-    }
-    let header: Header = postcard::from_bytes(&header).map_err(|_| "its header is unreadable")?;
-    if file.len() as u64 != header.state_bytes || crc32fast::hash(&file) != header.state_crc {
-        return Err("the checksum of its state is wrong");
-    }
-    Ok(Snapshot {
-        meta: Meta {
-            last_log_id: header.last,
-            last_membership: header.membership,
-        },
-        snapshot: file,
-    })
+fn parse(file: Bytes) -> Result<Snapshot, &'static str> {
+    let (header, snapshot): (Header, Bytes) = envelope::open(MAGIC, file)?;
+    let meta = Meta {
+        last_log_id: header.last,
+        last_membership: header.membership,
+    };
+    Ok(Snapshot { meta, snapshot })
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@
 //!
 //! Generic over the runtime, see [`ServiceRt`]; the constructors take what a simulation replaces.
 
+mod backup;
 mod batcher;
 mod clock;
 mod error;
@@ -48,6 +49,7 @@ use crate::config::Member;
 use crate::faults::NodeFaults;
 use crate::raft::{Consensus, ServiceRt, Tokio};
 
+pub use backup::{Backup, BadBackup, TOKEN_MARGIN};
 pub use clock::ClusterClock;
 pub use error::{Leader, ServiceError};
 pub use events::{Compacted, EventFeed, FeedEvent, FeedItem};

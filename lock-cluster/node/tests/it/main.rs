@@ -5,6 +5,7 @@
 
 mod admin;
 mod api;
+mod backup;
 mod bad_input;
 mod certificates;
 mod client;
