@@ -27,6 +27,8 @@ use crate::service::{Leader, ServiceError};
 
 /// How long a read waits for a majority to confirm that this node still leads.
 const READ_DEADLINE: Duration = Duration::from_secs(2);
+/// How often whoever waits for the end of the library looks.
+const STOPPED_LOOK_EVERY: Duration = Duration::from_millis(200);
 /// A leader that no majority has answered for so long should be assumed to be cut off.
 const OUT_OF_TOUCH: Duration = Duration::from_millis(3 * ELECTION_MS_MAX);
 
@@ -204,12 +206,16 @@ impl<R: ServiceRt> Consensus<R> {
     }
 
     /// Resolves when the library has given up, with the reason: its disk failed, or the state panicked.
+    ///
+    /// Looks at the news now and then: the library's metrics change several times with every entry, and to be woken
+    /// each time (in a program of its own that is another thread) costs more than all else that a lone commit does.
     pub async fn stopped(&self) -> String {
         let mut metrics = self.raft.metrics();
         loop {
             if let Err(reason) = &metrics.borrow_watched().running_state {
                 return reason.to_string();
             }
+            R::sleep(STOPPED_LOOK_EVERY).await;
             if metrics.changed().await.is_err() {
                 return "the consensus core is gone".to_owned();
             }
