@@ -166,11 +166,10 @@ impl<B: Begins> Specification for Lock<B> {
                 Holder::Nobody => (false, state.clone()),
                 Holder::Anybody => (token >= state.token, state.with(Holder::One(by, Some(token)))),
                 Holder::One(_, Some(held)) => (held == token, state.clone()),
-                // Nobody told it its token; so it is not one that somebody was told.
-                Holder::One(holder, None) => (
-                    token > state.token && by.is_none(),
-                    state.with(Holder::One(holder, Some(token))),
-                ),
+                // Nobody has told it its token yet, so it is one that was not given before.
+                Holder::One(holder, None) => {
+                    (token > state.token, state.with(Holder::One(holder, Some(token))))
+                }
             },
         }
     }
