@@ -3,8 +3,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use anyhow::Context as _;
 use lock_client::ClusterClient;
 use lock_history::What;
+use serde_json::json;
 use tokio::time::sleep;
 
 use crate::client::{Client, Crowd};
@@ -171,6 +173,27 @@ impl World {
         };
         let url = format!("{}/v1/sessions/{}", self.cluster.url(leader), holder.session_id);
         let _ = reqwest::Client::new().delete(url).send().await;
+    }
+
+    /// The planted bug: somebody who died long ago holds the last of the names.
+    pub(crate) async fn hold_for_ever(&self) -> anyhow::Result<()> {
+        let leader = self.cluster.leader().await.context("nobody leads")?;
+        let session = format!(
+            "{}/v1/sessions/{}",
+            self.cluster.url(leader),
+            uuid::Uuid::new_v4()
+        );
+        let http = reqwest::Client::new();
+        let body = json!({ "ttl_ms": 300_000, "label": "dead" });
+        http.put(&session).json(&body).send().await?.error_for_status()?;
+        let body = json!({ "acquire_id": 1, "names": [self.crowd.names.last()], "wait_ms": 5_000 });
+        let acquired = http
+            .post(format!("{session}/acquisitions"))
+            .json(&body)
+            .send()
+            .await?;
+        acquired.error_for_status()?;
+        Ok(())
     }
 
     /// The planted bug: everything that was acknowledged is gone from every disk.

@@ -32,6 +32,8 @@ pub enum Plant {
     ForgetfulDisks,
     /// Now and then a session of a client that lives is ended.
     EndedSessions,
+    /// A session that nobody keeps alive holds a lock for minutes.
+    EternalSession,
 }
 
 /// Which node.

@@ -79,7 +79,14 @@ pub async fn run(plan: &Plan, setup: Setup, keep: Option<&Path>) -> anyhow::Resu
         clients: Vec::new().into(),
     });
     let faults = rage(&world, plan).await?;
-    let violations = become_well(&world, plan).await?;
+    let mut violations = become_well(&world, plan).await?;
+    violations.extend(
+        world
+            .cluster
+            .misdeeds()
+            .into_iter()
+            .map(|what| format!("nodes: {what}")),
+    );
     let mut report = judge(&world.crowd.scribe, violations);
     report.faults = faults;
     if let Some(keep) = keep.filter(|_| !report.violations.is_empty()) {
@@ -93,6 +100,9 @@ pub async fn run(plan: &Plan, setup: Setup, keep: Option<&Path>) -> anyhow::Resu
 /// The first half: clients, and everything that can go wrong. Answers how much did.
 async fn rage(world: &Arc<World>, plan: &Plan) -> anyhow::Result<usize> {
     let mut rng = SmallRng::seed_from_u64(!plan.seed);
+    if plan.plant == Some(Plant::EternalSession) {
+        world.hold_for_ever().await?;
+    }
     for _ in 0..plan.clients {
         let client = Client::start(world.crowd.clone(), rng.random())?;
         world.clients().push(Some(client));

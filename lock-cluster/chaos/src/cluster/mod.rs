@@ -3,17 +3,19 @@
 //! Everything here may be called at any time from several places: a node that is down is not asked, one that does not
 //! answer is not waited for.
 
+mod faults;
+mod misdeeds;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Context as _, ensure};
+use anyhow::Context as _;
 use lock_client::wire::ClusterStatus;
 use lock_client::{ClientConfig, ClusterClient};
-use reqwest::{Client, Method};
-use serde_json::{Value, json};
+use reqwest::Client;
 use tempfile::TempDir;
 use testkit::free_ports;
 use tokio::time::{Instant, sleep};
@@ -47,6 +49,8 @@ pub struct Cluster {
     client_ports: Vec<u16>,
     machines: Vec<Mutex<Machine>>,
     http: Client,
+    /// Nodes that ended, and nobody had asked them to.
+    deaths: Mutex<Vec<String>>,
 }
 
 #[derive(Debug, Default)]
@@ -70,6 +74,7 @@ impl Cluster {
             client_ports: free_ports(size),
             machines: (0..size).map(|_| Mutex::default()).collect(),
             http: Client::builder().no_proxy().timeout(ASK).build()?,
+            deaths: Mutex::default(),
         };
         for at in cluster.all() {
             cluster.start_node(at)?;
@@ -122,11 +127,7 @@ impl Cluster {
     /// If the program cannot be started.
     pub fn start_node(&self, at: usize) -> anyhow::Result<()> {
         let mut machine = self.machine(at);
-        if machine
-            .process
-            .as_mut()
-            .is_some_and(|process| process.ended().is_none())
-        {
+        if machine.process.is_some() && self.bury(at, &mut machine).is_none() {
             return Ok(());
         }
         let mut command = Command::new(&self.program);
@@ -156,6 +157,7 @@ impl Cluster {
     /// `kill -9`.
     pub fn kill(&self, at: usize) {
         let mut machine = self.machine(at);
+        self.bury(at, &mut machine);
         machine.process = None;
         machine.frozen = false;
     }
@@ -222,87 +224,6 @@ impl Cluster {
             }
             sleep(LOOK_EVERY).await;
         }
-    }
-
-    /// Arms a fault point: whether the node took it.
-    pub async fn arm(&self, at: usize, point: &str, effect: &str, percent: u64, seed: u64) -> bool {
-        let rule = json!({ "effect": effect, "percent": percent, "seed": seed });
-        self.switch(at, Method::PUT, point, Some(rule)).await
-    }
-
-    /// Disarms a fault point: whether the node took it.
-    pub async fn disarm(&self, at: usize, point: &str) -> bool {
-        self.switch(at, Method::DELETE, point, None).await
-    }
-
-    /// Cuts or mends the link from a node to another one.
-    pub async fn cut(&self, at: usize, other: usize, effect: Option<&str>) -> bool {
-        let point = format!("raft.peer/{}", other + 1);
-        match effect {
-            Some(effect) => self.arm(at, &point, effect, 100, 0).await,
-            None => self.disarm(at, &point).await,
-        }
-    }
-
-    async fn switch(&self, at: usize, method: Method, point: &str, rule: Option<Value>) -> bool {
-        if !self.is_up(at) {
-            return false;
-        }
-        let url = format!("{}/v1/faults/{point}", self.url(at));
-        let mut request = self.http.request(method, url).bearer_auth(ADMIN_TOKEN);
-        if let Some(rule) = rule {
-            request = request.json(&rule);
-        }
-        request
-            .send()
-            .await
-            .is_ok_and(|answer| answer.status().is_success())
-    }
-
-    /// Starts what is down, thaws what is frozen, mends links and disks, and waits until one leads.
-    ///
-    /// # Errors
-    /// If a node cannot be started, does not answer, or nobody leads in time.
-    pub async fn heal(&self, within: Duration) -> anyhow::Result<usize> {
-        let deadline = Instant::now() + within;
-        for at in self.all() {
-            self.thaw(at);
-            self.start_node(at)?;
-        }
-        for at in self.all() {
-            // Twice in a row: a frozen node may have been sent something that it only finds now.
-            let mut calm = 0;
-            while calm < 2 {
-                ensure!(Instant::now() < deadline, "node {} does not become well", at + 1);
-                calm = match self.disarm_armed(at).await {
-                    Some(0) => calm + 1,
-                    _ => 0,
-                };
-                sleep(LOOK_EVERY).await;
-            }
-        }
-        let left = deadline.saturating_duration_since(Instant::now());
-        self.wait_for_leader(left).await.context("nobody leads")
-    }
-
-    /// How many points were found armed, and disarmed.
-    async fn disarm_armed(&self, at: usize) -> Option<usize> {
-        let asked = self.http.get(format!("{}/v1/faults", self.url(at)));
-        let view: Value = asked
-            .bearer_auth(ADMIN_TOKEN)
-            .send()
-            .await
-            .ok()?
-            .json()
-            .await
-            .ok()?;
-        let points = view["points"].as_array()?;
-        let armed = points.iter().filter(|point| !point["rule"].is_null());
-        let names: Vec<&str> = armed.filter_map(|point| point["point"].as_str()).collect();
-        for name in &names {
-            self.disarm(at, name).await;
-        }
-        Some(names.len())
     }
 
     /// A client that asks all nodes, without a session.
