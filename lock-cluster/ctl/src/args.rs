@@ -22,7 +22,7 @@ pub(crate) struct Args {
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 done · 1 refused or not there · 2 wrong usage · 69 the cluster did not \
-answer · 70 the lock was lost and the command killed · 75 the lock was not granted in time · 126, 127 the command \
+answer · 70 the lock was lost and the command killed (SIGTERM, SIGKILL 0.5 s later) · 75 the lock was not granted in time · 126, 127 the command \
 could not be run · otherwise the command's own (128 + n if signal n ended it)";
 
 /// Which cluster.
@@ -106,7 +106,7 @@ pub(crate) enum Command {
 pub(crate) enum MembersCommand {
     /// List the members
     List,
-    /// Add a member, which must be running
+    /// Add a member, which must be running (lock-node without --bootstrap, see its --help); asking again is no error
     Add {
         /// Its id
         id: u64,

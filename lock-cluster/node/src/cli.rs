@@ -56,8 +56,9 @@ struct MemberArgs {
     #[arg(long, env = "LOCK_NODE_PEER_ADDR")]
     peer_addr: Option<String>,
 
-    /// A member of the cluster, as ID=PEER_HOST:PORT,CLIENT_HOST:PORT; once for each, the same list on every node
-    /// (in the environment, separated by spaces) [default: this node alone]
+    /// A member of the cluster, as ID=PEER_HOST:PORT,CLIENT_HOST:PORT; once for each, the same list on every founder,
+    /// and on a node that joins later the others and itself (in the environment, separated by spaces) [default: this
+    /// node alone]
     #[arg(
         id = "members",
         long = "member",
@@ -67,7 +68,8 @@ struct MemberArgs {
     )]
     members: Vec<Member>,
 
-    /// Directory of the log, the vote and the snapshots [default: data/lock-node-ID]
+    /// Directory of the log, the vote and the snapshots; it belongs to this id, and a member that comes back without it
+    /// is turned away [default: data/lock-node-ID]
     #[arg(
         id = "lock_data_dir",
         long = "data-dir",
@@ -76,7 +78,8 @@ struct MemberArgs {
     )]
     data_dir: Option<PathBuf>,
 
-    /// Form the cluster if there is none yet; may be given to every node at every start
+    /// Found the cluster if there is none yet; may be given to every founder at every start (the lowest id acts on it,
+    /// after asking the others), and not to a node that joins later
     #[arg(long, env = "LOCK_NODE_BOOTSTRAP", value_parser = clap::builder::FalseyValueParser::new())]
     bootstrap: bool,
 

@@ -100,12 +100,13 @@ pub struct NodeConfig {
     pub client_addr: SocketAddr,
     /// Where the other members' connections are accepted.
     pub peer_addr: SocketAddr,
-    /// All members, this one included, the same list on every node.
+    /// The members that this node is told of: all founders, on each of them; the others and itself, on a node that is
+    /// taken in later. What the log says of members comes on top.
     pub members: Vec<Member>,
     /// The log, the vote and the snapshot live here. One process at a time.
     pub data_dir: PathBuf,
-    /// Form the cluster if it does not exist yet. May be given to every node at every start: only the lowest
-    /// member id acts on it, and only while its disk is empty.
+    /// Found the cluster if there is none yet. May be given to every founder at every start: only the lowest member id
+    /// acts on it, while its disk is empty, and after it has asked the others.
     pub bootstrap: bool,
     /// What the peers prove to each other that they know.
     pub peer_secret: Option<Secret>,

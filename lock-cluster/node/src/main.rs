@@ -7,6 +7,8 @@
 //!     --member 3=127.0.0.1:8603,127.0.0.1:8503
 //! ```
 //!
+//! A node that joins later is started without `--bootstrap`, and taken in by an administrator (`lockctl members add`).
+//!
 //! Prints `ready http://…` once it answers clients (with or without a leader: ask `/readyz` for that).
 
 use clap::Parser;
@@ -16,7 +18,7 @@ use service_kit::{LogFormat, limits, shutdown, telemetry};
 
 /// A member of the lock cluster: named locks with fencing tokens, replicated by Raft.
 #[derive(Debug, Parser)]
-#[command(version, about)]
+#[command(version, about, after_help = JOINING)]
 struct Args {
     #[command(flatten)]
     node: NodeArgs,
@@ -25,6 +27,12 @@ struct Args {
     #[arg(long, env = "LOG_FORMAT", value_enum, default_value_t)]
     log_format: LogFormat,
 }
+
+const JOINING: &str = "\
+To join a cluster that works already: start the node on an empty directory, under an id that was never used, with \
+--member for itself and for the others and without --bootstrap; then say to the cluster\n\n    \
+lockctl members add ID --peer-addr HOST:PORT --client-addr HOST:PORT\n\n\
+To replace a member whose disk is lost: add another one like that, then\n\n    lockctl members remove OLD_ID";
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
