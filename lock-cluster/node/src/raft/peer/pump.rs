@@ -154,7 +154,7 @@ async fn next_of<S: Stream + Unpin>(input: &mut Option<S>) -> Option<S::Item> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use openraft::errors::RPCError;
     use openraft::impls::{Entry, EntryPayload};
     use tokio::io::{AsyncReadExt as _, DuplexStream};
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
     use crate::raft::types::{Batch, BatchContent, CommittedLeaderId, Position, Vote};
 
-    fn request(bytes: usize) -> AppendEntriesRequest<C> {
+    pub(in super::super) fn request(bytes: usize) -> AppendEntriesRequest<C> {
         let batch = Batch::encode(&BatchContent {
             at: lock_core::ClusterTime::ZERO,
             by: 1,

@@ -2,13 +2,19 @@
 
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
+use openraft::raft::StreamAppendResult;
 use tokio::net::{TcpListener, TcpStream};
 
-use super::frame::FrameReader;
+use super::client::Connection;
+use super::frame::{FRAME_BYTES_MAX, FrameReader, send};
 use super::handshake::{self, Badge, Key, Purpose, Refusal};
+use super::pump::{Pump, tests::request};
 use super::tls::PeerTls;
 use super::transport::{Transport, is_refusal};
+use super::wire::C;
+use crate::NodeFaults;
 use crate::config::Secret;
 use crate::raft::DiskId;
 
@@ -81,7 +87,7 @@ async fn meet(opening: Transport, accepting: Transport) -> (io::Result<()>, Acce
         handshake::accept(&mut reader, &mut accepted.writer, &badge(2), may_be, |_| None).await
     };
     let both = async { tokio::join!(open, accept) };
-    let in_time = tokio::time::timeout(std::time::Duration::from_secs(20), both);
+    let in_time = tokio::time::timeout(Duration::from_secs(20), both);
     in_time.await.expect("nobody waits for the other")
 }
 
@@ -91,6 +97,54 @@ async fn members_with_certificates_of_their_own_let_each_other_in() {
     let (opened, accepted) = meet(Transport::Tls(cast.member(1)), Transport::Tls(cast.member(2))).await;
     opened.unwrap();
     assert_eq!(accepted.unwrap(), Ok((1, Purpose::Call)));
+}
+
+/// More than any buffer on the way holds, so that writes end halfway, on either side of the encryption.
+#[tokio::test]
+async fn entries_flow_over_tls_and_each_request_is_answered() {
+    const REQUESTS: usize = 100;
+    const REQUEST_BYTES: usize = 300 << 10;
+    let cast = Cast::new();
+    let (opening, accepting) = (Transport::Tls(cast.member(1)), Transport::Tls(cast.member(2)));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let addr = listener.local_addr().unwrap();
+    let answering = async {
+        let mut accepted = accepting
+            .accept(listener.accept().await.unwrap().0)
+            .await
+            .unwrap();
+        let mut reader = FrameReader::new(accepted.reader);
+        while let Ok(Some(request)) = reader.next(FRAME_BYTES_MAX).await {
+            assert!(request.len() > REQUEST_BYTES);
+            let answer: StreamAppendResult<C> = Ok(None);
+            send(&mut accepted.writer, &answer).await.unwrap();
+        }
+    };
+    let sending = async {
+        let stream = TcpStream::connect(addr).await.unwrap();
+        let (reader, writer) = opening.open(stream, 2).await.unwrap();
+        let connection = Connection {
+            reader: FrameReader::new(reader),
+            writer,
+        };
+        let requests = futures::stream::iter(vec![request(REQUEST_BYTES); REQUESTS]);
+        let mut home = None;
+        let mut pump = Pump::new(requests, connection, &mut home, 2, NodeFaults::new(false, &[]));
+        let mut answered = 0;
+        while let Some(answer) = pump.next().await {
+            assert!(answer.unwrap().is_ok());
+            answered += 1;
+        }
+        assert_eq!(answered, REQUESTS);
+        drop(pump);
+        assert!(
+            home.take().is_some(),
+            "the connection is kept for the next stream"
+        );
+    };
+    let both = async { tokio::join!(sending, answering) };
+    let in_time = tokio::time::timeout(Duration::from_secs(60), both);
+    in_time.await.expect("nothing is held back");
 }
 
 #[tokio::test]

@@ -49,6 +49,22 @@ async fn acquire_until_the_end(urls: Vec<String>, session: Session, who: usize, 
     acknowledged
 }
 
+impl Fleet {
+    /// Starts a node of whose files none may grow beyond 64 KiB: the write that would is refused, as on a full disk.
+    fn start_without_room(&mut self, at: usize) {
+        let roomy = self.command(at, &[]);
+        let roomy = roomy.as_std();
+        let mut tight = Command::new("sh");
+        tight
+            .args(["-c", "trap '' XFSZ; ulimit -f 128; exec \"$0\" \"$@\""])
+            .arg(roomy.get_program())
+            .args(roomy.get_args())
+            .envs(roomy.get_envs().filter_map(|(name, value)| Some((name, value?))))
+            .env("RUST_LOG", "warn");
+        self.spawn(at, tight);
+    }
+}
+
 async fn sessions(api: &Api, count: usize) -> Vec<Session> {
     let open = (0..count).map(|_| api.open_session(Duration::from_secs(300)));
     join_all(open).await
@@ -107,21 +123,7 @@ async fn what_was_acknowledged_survives_kill_9_of_all_nodes_again_and_again() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_without_room_on_its_disk_says_so_and_stops_and_has_lost_nothing() {
     let mut fleet = Fleet::of(1);
-    // No file may grow beyond 64 KiB; the write that would is refused, as on a full disk.
-    let roomy = fleet.command(0, &[]);
-    let mut tight = Command::new("sh");
-    tight
-        .args(["-c", "trap '' XFSZ; ulimit -f 128; exec \"$0\" \"$@\""])
-        .arg(roomy.as_std().get_program())
-        .args(roomy.as_std().get_args())
-        .envs(
-            roomy
-                .as_std()
-                .get_envs()
-                .filter_map(|(name, value)| Some((name, value?))),
-        )
-        .env("RUST_LOG", "warn");
-    fleet.spawn(0, tight);
+    fleet.start_without_room(0);
     fleet.ready(0).await;
     let api = Api::new(fleet.urls());
     let sessions = sessions(&api, 4).await;
@@ -159,4 +161,68 @@ async fn a_node_without_room_on_its_disk_says_so_and_stops_and_has_lost_nothing(
     tokio::time::timeout(SOON, fleet.grants())
         .await
         .expect("it is well");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_goes_on_when_the_disk_of_one_member_is_full() {
+    let mut fleet = Fleet::new();
+    for at in 0..2 {
+        fleet.start(at, &[]);
+    }
+    fleet.start_without_room(2);
+    for at in 0..3 {
+        fleet.ready(at).await;
+    }
+    let client = fleet.client().await;
+    let mut granted = 0;
+    while fleet.runs(2) {
+        let grant = client.acquire(&["gate".to_owned()], SOON).await;
+        grant
+            .expect("granted, whoever stops")
+            .release()
+            .await
+            .expect("released");
+        granted += 1;
+        assert!(granted < 10_000, "64 KiB are more than thought");
+    }
+    client.close().await;
+    fleet.says(&[2], "File too large").await;
+    fleet.grants().await;
+    assert!(!fleet.end(2).await.success());
+    fleet.start(2, &[]);
+    fleet.ready(2).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_damaged_disk_stops_the_start_and_names_the_place() {
+    let mut fleet = Fleet::of(1);
+    fleet.start_all().await;
+    fleet.grants().await;
+    fleet.kill(0).await;
+
+    let log = fleet.dir(0).join("log");
+    let files = std::fs::read_dir(&log).expect("it has a log");
+    let mut chunks = files.map(|file| file.expect("a file").path());
+    let chunk = chunks.find(|path| path.extension().is_some_and(|end| end == "wal"));
+    let chunk = chunk.expect("a log has a file");
+    let whole = std::fs::read(&chunk).expect("it can be read");
+    let mut damaged = whole.clone();
+    damaged[whole.len() / 2] ^= 1;
+    std::fs::write(&chunk, damaged).expect("it is damaged");
+    fleet.start(0, &[]);
+    assert!(!fleet.end(0).await.success());
+    fleet.says(&[0], &format!("the log in {}", log.display())).await;
+
+    std::fs::write(&chunk, whole).expect("it is mended");
+    let snapshot = fleet.dir(0).join("snapshots").join("snapshot");
+    std::fs::write(&snapshot, b"what it was, nobody knows").expect("it is damaged, too");
+    fleet.start(0, &[]);
+    assert!(!fleet.end(0).await.success());
+    fleet
+        .says(&[0], &format!("the snapshot {} is damaged", snapshot.display()))
+        .await;
+
+    std::fs::remove_file(snapshot).expect("there was none before");
+    fleet.start_all().await;
+    fleet.grants().await;
 }

@@ -128,6 +128,11 @@ impl Fleet {
         ended.expect("it ends").expect("it can be waited for")
     }
 
+    fn runs(&mut self, at: usize) -> bool {
+        let node = self.nodes[at].as_mut().expect("it was started");
+        node.try_wait().expect("it can be asked for").is_none()
+    }
+
     async fn ready(&self, at: usize) {
         testkit::wait_ready(SOON, &self.url(at)).await;
     }
