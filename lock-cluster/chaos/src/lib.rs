@@ -13,7 +13,7 @@
 //! | `nemesis` | carries the plan out |
 //! | [`scribe`] | what clients saw and believed, in one order |
 //! | [`account`] | what the nodes tell, compared with each other and read by one who knows only the rules |
-//! | [`run`] | all of it, and then: no faults, and everything has to become well |
+//! | [`mod@run`] | all of it, and then: no faults, and everything has to become well |
 //!
 //! The checks are those of the simulation (`lock-history`): two holders at once, tokens, stale reads, sessions that end
 //! before their time, an order that explains each lock. A check that never found anything has proved nothing, so two

@@ -3,7 +3,7 @@
 //! A history is *linearizable* when every operation can be given one instant between its call and its return, such
 //! that all of them, carried out one after another at those instants, give the answers that were seen. Nothing else is
 //! asked here, and no rule is written down but what a lock with tokens does when a single client uses it
-//! ([`lock`]); the search for the instants is that of a kept crate (`todc-utils`: the algorithm of Wing and Gong with
+//! (`lock.rs`); the search for the instants is that of a kept crate (`todc-utils`: the algorithm of Wing and Gong with
 //! Lowe's memory). So this check shares no reasoning with the one-pass check beside it, and each guards the other.
 //!
 //! * Linearizability is local (Herlihy and Wing 1990): names are looked at one by one. An acquisition of several names
