@@ -71,32 +71,37 @@ impl Belonging {
 
     /// Founds the cluster, unless there is one.
     async fn found(&self) {
-        let members = self.consensus.peers().len() + 1;
+        let others = self.consensus.peers().len();
         let mut majority_since = None;
         loop {
             let answers = self.ask_everybody().await;
-            if answers.values().any(|(_, formed)| *formed) {
-                tracing::warn!(
-                    "the others belong to a cluster already, and this node's disk is empty: it founds none, and waits \
-                     to be taken in (lockctl members add)"
-                );
-                return;
-            }
-            let answered = answers.len() + 1;
-            if answered > members / 2 {
-                majority_since.get_or_insert_with(Instant::now);
-            }
-            let waited = majority_since.is_some_and(|since| since.elapsed() > FOUND_GRACE);
-            if answered == members || (answered > members / 2 && waited) {
-                let disks = answers.into_iter().map(|(id, (disk, _))| (id, disk));
-                let disks = disks.chain([(self.network.badge().id, self.network.badge().disk)]);
-                match self.consensus.found(&disks.collect()).await {
-                    Ok(()) => self.consensus.stand_at_once().await,
-                    Err(error) => tracing::error!(%error, "the cluster was not founded"),
+            let formed = answers.values().filter(|(_, formed)| *formed).count();
+            let since = (is_majority(answers.len(), others)).then(Instant::now);
+            majority_since = majority_since.or(since);
+            let waited = majority_since.map(|since: Instant| since.elapsed());
+            match decide(others, answers.len(), formed, waited) {
+                Founding::Wait => sleep(FOUND_EVERY).await,
+                Founding::Join => {
+                    tracing::warn!(
+                        "the others belong to a cluster already, and this node's disk is empty: it founds none, and \
+                         waits to be taken in (lockctl members add)"
+                    );
+                    return;
                 }
-                return;
+                Founding::Found => {
+                    let disks = answers.into_iter().map(|(id, (disk, _))| (id, disk));
+                    let me = self.network.badge();
+                    match self
+                        .consensus
+                        .found(&disks.chain([(me.id, me.disk)]).collect())
+                        .await
+                    {
+                        Ok(()) => self.consensus.stand_at_once().await,
+                        Err(error) => tracing::error!(%error, "the cluster was not founded"),
+                    }
+                    return;
+                }
             }
-            sleep(FOUND_EVERY).await;
         }
     }
 
@@ -116,5 +121,65 @@ impl Belonging {
             heard.insert(id, (disk, answer.formed));
         }
         heard
+    }
+}
+
+/// What a founder does next.
+#[derive(Debug, PartialEq, Eq)]
+enum Founding {
+    Wait,
+    Found,
+    Join,
+}
+
+/// Of so many others so many have answered, and so many of these belong to a cluster; for `waited` a majority has been
+/// there.
+fn decide(others: usize, answered: usize, formed: usize, waited: Option<Duration>) -> Founding {
+    if formed > 0 {
+        Founding::Join
+    } else if answered == others
+        || (is_majority(answered, others) && waited.is_some_and(|waited| waited > FOUND_GRACE))
+    {
+        Founding::Found
+    } else {
+        Founding::Wait
+    }
+}
+
+/// Whether so many of the others and this node are more than half.
+fn is_majority(answered: usize, others: usize) -> bool {
+    answered + 1 > others.div_ceil(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG: Option<Duration> = Some(Duration::from_secs(60));
+
+    #[test]
+    fn a_founder_founds_when_all_are_there_or_a_majority_is_and_the_rest_stays_away() {
+        assert_eq!(decide(0, 0, 0, None), Founding::Found, "a cluster of one");
+        assert_eq!(decide(2, 2, 0, Some(Duration::ZERO)), Founding::Found);
+        assert_eq!(
+            decide(2, 1, 0, Some(Duration::ZERO)),
+            Founding::Wait,
+            "the third may be on its way"
+        );
+        assert_eq!(decide(2, 1, 0, LONG), Founding::Found);
+        assert_eq!(
+            decide(2, 0, 0, LONG),
+            Founding::Wait,
+            "alone it is no majority of three"
+        );
+        assert_eq!(decide(3, 1, 0, LONG), Founding::Wait, "nor two of four");
+        assert_eq!(decide(3, 2, 0, LONG), Founding::Found);
+        assert_eq!(decide(4, 2, 0, LONG), Founding::Found);
+    }
+
+    #[test]
+    fn a_founder_that_finds_a_cluster_founds_none() {
+        assert_eq!(decide(2, 2, 1, LONG), Founding::Join);
+        assert_eq!(decide(2, 1, 1, LONG), Founding::Join);
     }
 }
