@@ -16,16 +16,13 @@ use axum::response::{IntoResponse, Response};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use lock_pipe::PROTOCOL;
-use service_kit::{Metrics, Problem};
+use service_kit::{Metrics, Problem, limits};
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio_util::task::TaskTracker;
 
 use self::metrics::PipeMetrics;
 use super::Api;
-
-/// Pipes at once. Each costs a task and its read buffer.
-const PIPES_MAX: usize = 16_384;
 
 /// The pipes of a node. Clones share them.
 #[derive(Clone, Default)]
@@ -64,7 +61,9 @@ pub(crate) async fn open(State(api): State<Api>, mut request: Request) -> Respon
         ));
         return with_upgrade(problem.into_response());
     };
-    if api.pipes.tasks.len() >= PIPES_MAX {
+    // As many as there may be other connections: each costs a task, its read buffer and a file descriptor, and the
+    // members and the disk need some of those.
+    if api.pipes.tasks.len() >= limits::connections_max() {
         let problem = Problem::busy("overloaded", Duration::from_secs(1));
         return problem
             .detail("this node has as many pipes as it takes")
