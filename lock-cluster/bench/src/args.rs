@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
 
 use crate::load::Window;
 use crate::locker::{Case, Target};
@@ -14,6 +14,9 @@ Examples:
   lock-bench --rounds 1 --clients 64 --failovers 0
                                                 a first impression in half a minute
   lock-bench --rounds 5 --clients 1,16,64,256 --json bench.json --svg bench.svg
+  lock-bench sessions --sessions 5000           what live sessions cost, and how soon dead ones are gone
+  lock-bench names --names 1000000              whether names leave anything behind
+  lock-bench steady --minutes 10                full load: no election, no lost session
   lock-bench --shared                           one session and one connection for all clients, as a service has them
 
 How to read it: a ratio above 1 says that lock-node made more cycles per second than the other in the same round.
@@ -21,10 +24,82 @@ Figures of a debug build, or of a machine that does something else, mean nothing
 
 /// Measures the lock cluster beside etcd: cycles of acquire and release, failover, processor time, memory.
 #[derive(Debug, Parser)]
-#[command(name = "lock-bench", version, after_help = EXAMPLES)]
+#[command(name = "lock-bench", version, after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
+    /// What to do instead of the comparison
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+
     #[command(flatten)]
     pub(crate) compare: CompareArgs,
+}
+
+/// Measurements of lock-node alone.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// What live sessions cost the leader, and how soon they are gone when all die at once
+    Sessions(SessionsArgs),
+    /// Whether a million names leave anything behind in memory or snapshots
+    Names(NamesArgs),
+    /// Full load for minutes: counts false elections and lost sessions
+    Steady(SteadyArgs),
+}
+
+/// Flags of `sessions`.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct SessionsArgs {
+    /// Sessions, each with a connection of its own (1 to 16000)
+    #[arg(long, env = "LOCK_BENCH_SESSIONS", default_value_t = 5_000, value_parser = clap::value_parser!(u32).range(1..=16_000))]
+    pub(crate) sessions: u32,
+
+    /// Their time to live, in milliseconds (500 to 300000)
+    #[arg(long, env = "LOCK_BENCH_TTL_MS", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(500..=300_000))]
+    pub(crate) ttl_ms: u64,
+
+    /// How long the leader is watched while they live, in seconds (1 to 3600)
+    #[arg(long, env = "LOCK_BENCH_SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3_600))]
+    pub(crate) seconds: u64,
+
+    /// File for the figures as JSON
+    #[arg(long, env = "LOCK_BENCH_JSON", value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) cluster: ClusterArgs,
+}
+
+/// Flags of `names`.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct NamesArgs {
+    /// Different names, each acquired and released once
+    #[arg(long, env = "LOCK_BENCH_NAMES", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) names: u64,
+
+    /// File for the figures as JSON
+    #[arg(long, env = "LOCK_BENCH_JSON", value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) cluster: ClusterArgs,
+}
+
+/// Flags of `steady`.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct SteadyArgs {
+    /// How long, in minutes
+    #[arg(long, env = "LOCK_BENCH_MINUTES", default_value_t = 10.0)]
+    pub(crate) minutes: f64,
+
+    /// Clients on own lock names (1 to 4096)
+    #[arg(long, env = "LOCK_BENCH_STEADY_CLIENTS", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub(crate) clients: u32,
+
+    /// File for the figures as JSON
+    #[arg(long, env = "LOCK_BENCH_JSON", value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) cluster: ClusterArgs,
 }
 
 /// What every measurement needs to start a cluster.
@@ -86,6 +161,14 @@ pub(crate) struct CompareArgs {
     /// Time before it that does not count, in milliseconds (0 to 60000)
     #[arg(long, env = "LOCK_BENCH_WARM_UP_MS", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(0..=60_000))]
     pub(crate) warm_up_ms: u64,
+
+    /// Kills of each cluster's leader after the rounds (0 to 1000)
+    #[arg(long, env = "LOCK_BENCH_FAILOVERS", default_value_t = 20, value_parser = clap::value_parser!(u32).range(0..=1000))]
+    pub(crate) failovers: u32,
+
+    /// Clients that keep lock-node busy meanwhile (0 to 4096)
+    #[arg(long, env = "LOCK_BENCH_FAILOVER_CLIENTS", default_value_t = 32, value_parser = clap::value_parser!(u32).range(0..=4096))]
+    pub(crate) failover_clients: u32,
 
     /// One session and one connection for all clients on own lock names, instead of one of each per client
     #[arg(long, env = "LOCK_BENCH_SHARED", value_parser = clap::builder::FalseyValueParser::new())]

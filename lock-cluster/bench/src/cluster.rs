@@ -122,19 +122,56 @@ impl Cluster {
         }
     }
 
+    /// `kill -9` of one member.
+    pub(crate) fn kill(&mut self, at: usize) -> anyhow::Result<()> {
+        self.servers[at].kill()
+    }
+
+    /// Starts a killed member again.
+    pub(crate) fn restart(&mut self, at: usize) -> anyhow::Result<()> {
+        self.servers[at].restart()
+    }
+
+    /// Processor time of one member since its start.
+    pub(crate) fn cpu_of(&self, at: usize) -> anyhow::Result<CpuTime> {
+        self.servers[at].cpu()
+    }
+
+    /// Bytes in the members' snapshots.
+    pub(crate) fn snapshot_bytes(&self) -> anyhow::Result<Vec<u64>> {
+        self.dirs
+            .iter()
+            .map(|dir| {
+                let dir = dir.join("snapshots");
+                std::fs::read_dir(&dir)
+                    .with_context(|| format!("reading {}", dir.display()))?
+                    .map(|file| Ok(file?.metadata()?.len()))
+                    .sum()
+            })
+            .collect()
+    }
+
+    /// A number that each member has in its metrics.
+    pub(crate) async fn each(&self, name: &str) -> anyhow::Result<Vec<f64>> {
+        let mut values = Vec::new();
+        for at in 0..MEMBERS {
+            let page = self.metrics(at).await?;
+            values.push(metric(&page, name).with_context(|| format!("no metric {name}"))?);
+        }
+        Ok(values)
+    }
+
     /// What it has used up so far.
     pub(crate) async fn usage(&self) -> anyhow::Result<Usage> {
-        let mut usage = Usage {
-            cpu: CpuTime::default(),
-            syncs: 0.0,
-        };
-        for (at, server) in self.servers.iter().enumerate() {
-            let name = self.kind.metric_names().syncs;
-            let page = self.metrics(at).await?;
-            usage.syncs += metric(&page, name).with_context(|| format!("no metric {name}"))?;
-            usage.cpu = usage.cpu + server.cpu()?;
+        let syncs = self.each(self.kind.metric_names().syncs).await?;
+        let mut cpu = CpuTime::default();
+        for server in &self.servers {
+            cpu = cpu + server.cpu()?;
         }
-        Ok(usage)
+        Ok(Usage {
+            cpu,
+            syncs: syncs.iter().sum(),
+        })
     }
 
     /// Resident memory of each member, in bytes.

@@ -4,9 +4,10 @@ use anyhow::Context as _;
 
 use crate::args::CompareArgs;
 use crate::cluster::{self, Cluster, Kind};
+use crate::failover::{self, Failovers};
 use crate::load::{self, Point, Sample};
 use crate::locker::{Case, Target};
-use crate::report::{Measured, Report, Setting};
+use crate::report::{self, Measured, Report, Setting};
 
 /// Starts the clusters, runs the rounds, reports.
 pub(crate) async fn run(args: &CompareArgs) -> anyhow::Result<()> {
@@ -58,12 +59,19 @@ pub(crate) async fn run(args: &CompareArgs) -> anyhow::Result<()> {
             }
         }
     }
+    let (ttl, times) = (args.cluster.ttl(), args.failovers);
+    let ours = failover::run(Kind::LockNode, &mut lock_nodes, ttl, times, args.failover_clients).await?;
+    let of_etcd = match &mut etcds {
+        Some(etcds) => failover::run(Kind::Etcd, etcds, ttl, times, 0).await?,
+        None => Failovers::default(),
+    };
     drop((lock_nodes, etcds));
 
-    let report = Report::new(setting, points);
+    let report = Report::new(setting, points, ours, of_etcd);
     println!("{report}");
-    if let Some(file) = &args.json {
-        std::fs::write(file, report.to_json()?).with_context(|| format!("writing {}", file.display()))?;
+    report::write_json(args.json.as_deref(), &report)?;
+    if let Some(file) = &args.svg {
+        std::fs::write(file, report.to_svg()?).with_context(|| format!("writing {}", file.display()))?;
     }
     Ok(())
 }

@@ -14,14 +14,14 @@ use crate::locker::{Address, Case, Locker, Target};
 use crate::proc::CpuTime;
 
 /// Clients that connect at the same time.
-const CONNECTING: usize = 32;
+pub(crate) const CONNECTING: usize = 32;
 /// The share of cycles that may fail before the figures of a round mean nothing.
 const FAILED_MAX: f64 = 0.01;
 
 /// No line of waiters here is so long that a cycle takes longer; if it does, something is stuck.
 const CYCLE_WITHIN: Duration = Duration::from_secs(30);
 /// What fails at once must not become a busy loop that starves the others.
-const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(5);
+pub(crate) const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(5);
 
 /// How long a measurement takes.
 #[derive(Clone, Copy, Debug)]

@@ -2,6 +2,9 @@
 //!
 //! ```text
 //! lock-bench --rounds 5 --clients 1,16,64,256 --json bench.json --svg bench.svg
+//! lock-bench sessions        what 5,000 live sessions cost the leader, and how soon they are gone
+//! lock-bench names           whether a million names leave anything behind
+//! lock-bench steady          ten minutes of full load without an election
 //! ```
 //!
 //! # What is compared
@@ -42,19 +45,27 @@
 //! | [`load`] | many of them for a while, measured |
 //! | [`figures`] | pure: percentiles, medians, ratios |
 //! | [`compare`] | rounds |
-//! | [`report`] | the tables, the JSON |
+//! | [`failover`] | the leader is killed: how long until the next grant? |
+//! | [`crowd`] | clients of lock-node that go on until they are stopped |
+//! | [`sessions`], [`names`], [`steady`] | the measurements of lock-node alone |
+//! | [`report`] | the tables, the JSON, the plot |
 
 mod args;
 mod cluster;
 mod compare;
+mod crowd;
 mod etcd;
+mod failover;
 mod figures;
 mod load;
 mod locker;
+mod names;
 mod ports;
 mod proc;
 mod report;
 mod server;
+mod sessions;
+mod steady;
 
 use std::process::ExitCode;
 
@@ -63,7 +74,7 @@ use clap::Parser as _;
 use service_kit::{LogFormat, limits, shutdown, telemetry};
 use tempfile::TempDir;
 
-use args::{Args, ClusterArgs};
+use args::{Args, ClusterArgs, Command};
 
 /// 128 + SIGINT, as shells count.
 const EXIT_INTERRUPTED: u8 = 130;
@@ -101,5 +112,10 @@ fn data_dir(args: &ClusterArgs) -> anyhow::Result<TempDir> {
 }
 
 async fn run(args: Args) -> anyhow::Result<()> {
-    compare::run(&args.compare).await
+    match &args.command {
+        None => compare::run(&args.compare).await,
+        Some(Command::Sessions(args)) => sessions::run(args).await,
+        Some(Command::Names(args)) => names::run(args).await,
+        Some(Command::Steady(args)) => steady::run(args).await,
+    }
 }

@@ -16,6 +16,7 @@ const LINES_SHOWN: usize = 12;
 #[derive(Debug)]
 pub(crate) struct Server {
     program: PathBuf,
+    args: Vec<OsString>,
     output: PathBuf,
     child: Child,
 }
@@ -26,6 +27,7 @@ impl Server {
         Ok(Self {
             child: spawn(program, &args, &output)?,
             program: program.to_owned(),
+            args,
             output,
         })
     }
@@ -35,6 +37,12 @@ impl Server {
         // An error says that it has ended already.
         let _ = self.child.kill();
         self.child.wait().context("waiting for a killed server")?;
+        Ok(())
+    }
+
+    /// Starts it again as it was started.
+    pub(crate) fn restart(&mut self) -> anyhow::Result<()> {
+        self.child = spawn(&self.program, &self.args, &self.output)?;
         Ok(())
     }
 

@@ -35,6 +35,17 @@ impl Etcd {
         })
     }
 
+    /// Connects to whichever of these answers, now and later.
+    pub(crate) fn of_any(urls: &[String]) -> anyhow::Result<Self> {
+        let endpoints = urls
+            .iter()
+            .map(|url| Ok(Channel::from_shared(url.clone())?.tcp_nodelay(true)))
+            .collect::<anyhow::Result<Vec<_>>>()?;
+        Ok(Self {
+            channel: Channel::balance_list(endpoints.into_iter()),
+        })
+    }
+
     pub(super) async fn range(&self, request: RangeRequest) -> Result<RangeResponse, Status> {
         self.unary("/etcdserverpb.KV/Range", request).await
     }

@@ -3,16 +3,21 @@
 //! [`Report`] *is* the JSON. A figure of a point is the median over its rounds; a ratio is taken within each round,
 //! and its median, smallest and largest over the rounds are reported.
 
+mod plot;
 mod table;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::path::Path;
 
+use anyhow::Context as _;
 use serde::Serialize;
 use service_kit::Machine;
 
 use crate::args::CompareArgs;
 use crate::cluster;
+use crate::failover::Failovers;
 use crate::figures::{Spread, median};
 use crate::load::{Point, Sample};
 use crate::locker::{Case, Target};
@@ -25,6 +30,12 @@ pub(crate) struct Report {
     setting: Setting,
     points: Vec<PointReport>,
     ratios: Vec<Ratio>,
+    /// From each kill of lock-node's leader until the next grant.
+    failover_ms: Vec<f64>,
+    /// What went on meanwhile.
+    failover: Failovers,
+    /// The same of etcd, without other load.
+    etcd_failover_ms: Vec<f64>,
 }
 
 /// What the figures depend on.
@@ -142,19 +153,34 @@ impl Setting {
 
 impl Report {
     /// Sums the rounds up.
-    pub(crate) fn new(setting: Setting, measured: Vec<Measured>) -> Self {
+    pub(crate) fn new(
+        setting: Setting,
+        measured: Vec<Measured>,
+        failover: Failovers,
+        of_etcd: Failovers,
+    ) -> Self {
         let ratios = ratios(&measured);
         Self {
             setting,
             points: measured.into_iter().map(PointReport::from).collect(),
             ratios,
+            failover_ms: failover.took_ms.clone(),
+            failover,
+            etcd_failover_ms: of_etcd.took_ms,
         }
     }
 
-    /// As indented JSON.
-    pub(crate) fn to_json(&self) -> anyhow::Result<String> {
-        Ok(serde_json::to_string_pretty(self)? + "\n")
+    /// The plot.
+    pub(crate) fn to_svg(&self) -> anyhow::Result<String> {
+        plot::draw(&self.points, &self.ratios)
     }
+}
+
+/// Writes a report to a file as indented JSON, if there is to be one.
+pub(crate) fn write_json(file: Option<&Path>, report: &impl Serialize) -> anyhow::Result<()> {
+    let Some(file) = file else { return Ok(()) };
+    let text = serde_json::to_string_pretty(report)? + "\n";
+    std::fs::write(file, text).with_context(|| format!("writing {}", file.display()))
 }
 
 impl From<Measured> for PointReport {

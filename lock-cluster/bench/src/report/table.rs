@@ -3,6 +3,8 @@
 use std::fmt;
 
 use super::{PointReport, Ratio, Report};
+use crate::failover::Failovers;
+use crate::figures::Spread;
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -28,7 +30,33 @@ impl fmt::Display for Report {
                 )?;
                 self.ratios.iter().try_for_each(|ratio| write_ratio(f, ratio))
             }
+        }?;
+        write_failover(f, "lock-node", &self.failover_ms)?;
+        if !self.failover_ms.is_empty() {
+            let Failovers {
+                busy_clients,
+                sessions_lost,
+                failed,
+                ..
+            } = &self.failover;
+            writeln!(
+                f,
+                "  {busy_clients} clients were busy meanwhile: {sessions_lost} sessions lost, {failed} cycles failed"
+            )?;
         }
+        write_failover(f, "etcd", &self.etcd_failover_ms)
+    }
+}
+
+/// From the kill of a leader until the next grant.
+fn write_failover(f: &mut fmt::Formatter<'_>, of: &str, took_ms: &[f64]) -> fmt::Result {
+    match Spread::of(took_ms) {
+        None => Ok(()),
+        Some(Spread { median, max, .. }) => writeln!(
+            f,
+            "\nfailover of {of}, {} kills: median {median:.0} ms, worst {max:.0} ms",
+            took_ms.len()
+        ),
     }
 }
 
