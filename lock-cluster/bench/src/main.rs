@@ -71,7 +71,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::Parser as _;
-use service_kit::{LogFormat, limits, shutdown, telemetry};
+use service_kit::{limits, shutdown};
 use tempfile::TempDir;
 
 use args::{Args, ClusterArgs, Command};
@@ -79,10 +79,11 @@ use args::{Args, ClusterArgs, Command};
 /// 128 + SIGINT, as shells count.
 const EXIT_INTERRUPTED: u8 = 130;
 
+/// No logs are written: what the clients would warn of, sessions that die and nodes that do not answer, is what is
+/// measured here.
 #[tokio::main]
 async fn main() -> ExitCode {
     let args = Args::parse();
-    telemetry::init_quiet(LogFormat::Auto);
     limits::raise_nofile();
     match until_interrupted(args).await {
         Ok(code) => code,

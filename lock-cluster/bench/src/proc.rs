@@ -97,12 +97,12 @@ fn file_system_of<'a>(path: &Path, mounts: &'a str) -> Option<&'a str> {
 ///
 /// Every acquire and every release waits for at least one of these, in any system that means what it says.
 pub(crate) fn sync_ms(dir: &Path) -> anyhow::Result<f64> {
-    let mut file = tempfile::tempfile_in(dir).context("making a file to measure the disk with")?;
+    let mut file = tempfile::NamedTempFile::new_in(dir).context("making a file to measure the disk with")?;
     let mut took = Vec::with_capacity(SYNCS);
     for _ in 0..SYNCS {
         let begun = Instant::now();
         file.write_all(&[7; 256])?;
-        file.sync_data()?;
+        file.as_file().sync_data()?;
         took.push(begun.elapsed().as_secs_f64() * 1e3);
     }
     Ok(crate::figures::median(&took))

@@ -105,7 +105,7 @@ fn without_etcd_there_is_no_ratio_and_the_table_says_why() {
 fn the_table_has_medians_ratios_and_failovers() {
     let text = both_sides().to_string();
     assert!(text.contains("lock-node        500"), "{text}");
-    assert!(text.contains("4.00x     3.00x     5.00x"), "{text}");
+    assert!(text.contains("4.00x    3.00x    5.00x"), "{text}");
     assert!(text.contains("median 900 ms, worst 1200 ms"), "{text}");
     assert!(text.contains("0 sessions lost"), "{text}");
 }
