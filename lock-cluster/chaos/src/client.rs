@@ -146,7 +146,9 @@ async fn live(crowd: Crowd, session: SessionId, mut rng: SmallRng) {
         })
         .collect();
     for worker in workers {
-        let _ = worker.await;
+        if let Err(stopped) = worker.await {
+            crowd.scribe.complain(format!("a client stopped: {stopped}"));
+        }
     }
     client.close().await;
 }

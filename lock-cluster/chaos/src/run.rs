@@ -207,7 +207,7 @@ fn judge(scribe: &Scribe, mut violations: Vec<String>) -> Report {
         scribe
             .complaints()
             .into_iter()
-            .map(|what| format!("refused: {what}")),
+            .map(|what| format!("client: {what}")),
     );
     let (found, explained) = check(&history);
     violations.extend(found);

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::raw::{SOON, client};
 
-const TTL: Duration = Duration::from_secs(5);
+const TTL: Duration = Duration::from_secs(6);
 /// Sessions that live through it, each holding something.
 const BYSTANDERS: usize = 5;
 /// Questions that lie in the leader's sockets while it is stopped.
@@ -73,8 +73,8 @@ async fn a_leader_that_was_stopped_expires_nobody_and_does_not_answer_with_the_o
         PENDING + LATER
     );
 
-    // What it may have proposed has come through by now, or never will.
-    let settled = Instant::now() + TTL;
+    // What it may have proposed has come through by then, or never will.
+    let settled = Instant::now() + TTL / 3;
     sleep_until(settled).await;
     for (_, grant) in &bystanders {
         assert!(!grant.is_lost(), "{grant:?} was lost");

@@ -28,8 +28,13 @@ impl RawSession {
     /// Opens one at the leader.
     pub(crate) async fn open(cluster: &Cluster, ttl: Duration) -> Self {
         let leader = cluster.wait_for_leader(SOON).await.expect("a leader");
+        Self::open_at(cluster.url(leader), ttl).await
+    }
+
+    /// Opens one at this node, which leads.
+    pub(crate) async fn open_at(url: String, ttl: Duration) -> Self {
         let http = Client::builder().no_proxy().build().unwrap();
-        let (url, id) = (cluster.url(leader), Uuid::new_v4());
+        let id = Uuid::new_v4();
         let opened = Instant::now();
         let body = json!({ "ttl_ms": ttl.as_millis() as u64, "label": "raw" });
         let answer = http

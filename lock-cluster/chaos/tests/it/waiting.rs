@@ -52,15 +52,16 @@ async fn forty_nine_dead_waiters_hold_the_live_one_up_no_longer_than_one() {
     let grant = holder.acquire(&gate, SOON).await.unwrap();
 
     // Long enough to line up on a busy machine. Their connections stay open: they are frozen, not gone.
-    let ttl = Duration::from_secs(6);
+    let ttl = Duration::from_secs(10);
     let mut dead = JoinSet::new();
     let mut last_opened = Instant::now();
+    let leader = cluster.url(cluster.wait_for_leader(SOON).await.unwrap());
     for _ in 0..DEAD {
-        let session = RawSession::open(&cluster, ttl).await;
+        let session = RawSession::open_at(leader.clone(), ttl).await;
         last_opened = session.opened;
         dead.spawn(async move { session.acquire("gate", Duration::from_secs(60)).await });
     }
-    let live = client(&cluster, "live", Duration::from_secs(10)).await;
+    let live = client(&cluster, "live", SOON).await;
     let waiting = {
         let (live, gate) = (live.clone(), gate.clone());
         tokio::spawn(async move { live.acquire(&gate, Duration::from_secs(60)).await })
