@@ -8,8 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
-use super::Fleet;
-use crate::cluster::SOON;
+use super::{Fleet, SOON};
 
 /// How a connection between members begins, without TLS.
 const OPENING: &[u8] = b"LTP ";

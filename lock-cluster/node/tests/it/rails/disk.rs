@@ -10,9 +10,8 @@ use reqwest::Method;
 use serde_json::json;
 use tokio::process::Command;
 
-use super::Fleet;
+use super::{Fleet, SOON};
 use crate::api::{Api, Session};
-use crate::cluster::SOON;
 
 /// Every grant that was acknowledged: session and acquire id, with its token.
 type Acknowledged = BTreeMap<(usize, u64), u64>;

@@ -4,9 +4,8 @@ use lock_client::{ClusterClient, LockClient};
 use reqwest::Method;
 use uuid::Uuid;
 
-use super::{ADMIN_TOKEN, CLIENT_TOKEN, Fleet, PEER_SECRET};
+use super::{ADMIN_TOKEN, CLIENT_TOKEN, Fleet, PEER_SECRET, SOON};
 use crate::api::Api;
-use crate::cluster::SOON;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_with_a_client_token_answers_nobody_else_and_no_secret_is_ever_shown() {
