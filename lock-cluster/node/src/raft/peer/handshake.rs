@@ -24,12 +24,13 @@ use std::io;
 
 use rand::Rng as _;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::super::disk_id::DiskId;
 use super::frame::{FrameReader, HANDSHAKE_BYTES_MAX, decode, send};
+use super::hmac::hmac;
+use super::refusal::{Refusal, TurnedAway};
 use crate::config::Secret;
 
 /// Changes with anything that travels between peers.
@@ -116,37 +117,6 @@ struct Hello {
 enum Verdict {
     Welcome { disk: DiskId, proof: Proof },
     Refused { why: Refusal, proof: Proof },
-}
-
-/// Why a peer was turned away.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-pub(super) enum Refusal {
-    #[error("it speaks another version of the peer protocol")]
-    Version,
-    #[error("it does not know the cluster's secret")]
-    Secret,
-    #[error("it looks for another member")]
-    OtherMember,
-    #[error("its certificate names another member than it says it is")]
-    Certificate,
-    #[error(
-        "it has another disk than the log records for this member, so what it voted and acknowledged is lost. Remove \
-         the member, and add it under a new id with an empty data directory"
-    )]
-    OtherDisk,
-}
-
-/// What an opening end is told when it is turned away.
-#[derive(Debug, thiserror::Error)]
-#[error("the peer refused this node: {0}")]
-struct TurnedAway(Refusal);
-
-/// Whether this node was turned away because its disk is not the one that belongs to its id.
-pub(super) fn has_lost_its_disk(error: &io::Error) -> bool {
-    let inner = error
-        .get_ref()
-        .and_then(|inner| inner.downcast_ref::<TurnedAway>());
-    inner.is_some_and(|TurnedAway(why)| *why == Refusal::OtherDisk)
 }
 
 /// The opening end: proves itself to `to`, and has it prove itself and show its disk, which must be the `recorded` one.
@@ -282,51 +252,10 @@ fn nonce() -> Nonce {
     nonce
 }
 
-/// HMAC-SHA-256 (RFC 2104) over the concatenation of `parts`.
-fn hmac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
-    const BLOCK_BYTES: usize = 64;
-    let mut block = [0u8; BLOCK_BYTES];
-    if key.len() > BLOCK_BYTES {
-        block[..32].copy_from_slice(&Sha256::digest(key));
-    } else {
-        block[..key.len()].copy_from_slice(key);
-    }
-    let mut inner = Sha256::new();
-    inner.update(block.map(|byte| byte ^ 0x36));
-    for part in parts {
-        inner.update(part);
-    }
-    let mut outer = Sha256::new();
-    outer.update(block.map(|byte| byte ^ 0x5c));
-    outer.update(inner.finalize());
-    outer.finalize().into()
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::refusal::has_lost_its_disk;
     use super::*;
-
-    fn hex(bytes: &[u8]) -> String {
-        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-    }
-
-    #[test]
-    fn hmac_agrees_with_rfc_4231() {
-        // Test cases 2 and 6.
-        let short = hmac(b"Jefe", &[b"what do ya want ", b"for nothing?"]);
-        assert_eq!(
-            hex(&short),
-            "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
-        );
-        let long = hmac(
-            &[0xaa; 131],
-            &[b"Test Using Larger Than Block-Size Key - Hash Key First"],
-        );
-        assert_eq!(
-            hex(&long),
-            "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"
-        );
-    }
 
     /// Both ends over a pipe: what the opener sees, and what the acceptor. 1 calls `to`, and 2 accepts.
     async fn shake(

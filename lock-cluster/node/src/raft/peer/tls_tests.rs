@@ -9,8 +9,9 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::client::Connection;
 use super::frame::{FRAME_BYTES_MAX, FrameReader, send};
-use super::handshake::{self, Badge, Key, Purpose, Refusal};
+use super::handshake::{self, Badge, Key, Purpose};
 use super::pump::{Pump, tests::request};
+use super::refusal::Refusal;
 use super::tls::PeerTls;
 use super::transport::{Transport, is_refusal};
 use super::wire::C;
