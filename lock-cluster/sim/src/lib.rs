@@ -23,6 +23,7 @@ pub mod cluster;
 pub mod disk;
 pub mod network;
 pub mod runtime;
+pub mod stories;
 
 mod admin;
 mod nemesis;

@@ -30,6 +30,8 @@ enum Fault {
     Pause,
     /// A node is cut off, both ways.
     Isolate,
+    /// The nodes fall into two halves that do not reach each other.
+    Split,
     /// One direction of one link, between nodes, fails.
     CutOneWay,
     /// A node hears nobody, or is heard by nobody.
@@ -48,16 +50,19 @@ enum Fault {
     PauseClient,
     /// An administrator breaks a lock.
     Break,
+    /// The leader hands over to another node, with nothing wrong at all.
+    HandOver,
     /// A member is removed, be it the leader, or a removed one is taken in again.
     Members,
 }
 
-const ALL: [Fault; 15] = [
+const ALL: [Fault; 17] = [
     Fault::Crash,
     Fault::PowerCut,
     Fault::CrashInFlush,
     Fault::Pause,
     Fault::Isolate,
+    Fault::Split,
     Fault::CutOneWay,
     Fault::HalfDeaf,
     Fault::CutClient,
@@ -67,6 +72,7 @@ const ALL: [Fault; 15] = [
     Fault::CrashClient,
     Fault::PauseClient,
     Fault::Break,
+    Fault::HandOver,
     Fault::Members,
 ];
 
@@ -148,6 +154,15 @@ async fn strike(world: &mut World, fault: Fault, rng: &mut SmallRng) {
                 world.network.cut(other, node);
             }
         }
+        Fault::Split => {
+            let far: Vec<Endpoint> = world.ids().filter(|_| rng.random_bool(0.5)).collect();
+            for near in world.ids().filter(|id| !far.contains(id)) {
+                for other in &far {
+                    world.network.cut(near, *other);
+                    world.network.cut(*other, near);
+                }
+            }
+        }
         Fault::CutOneWay => world.network.cut(node, other),
         Fault::HalfDeaf => {
             let deaf = rng.random_bool(0.5);
@@ -172,6 +187,7 @@ async fn strike(world: &mut World, fault: Fault, rng: &mut SmallRng) {
         Fault::CrashClient => world.replace_client(client),
         Fault::PauseClient => world.pause_client(client),
         Fault::Break => world.break_some_lock(rng),
+        Fault::HandOver => world.hand_over(other),
         Fault::Members => world.change_members(rng),
     }
 }

@@ -167,12 +167,13 @@ impl World {
     }
 
     pub(crate) fn some_dead(&self, rng: &mut SmallRng) -> Option<Endpoint> {
-        let dead: Vec<_> = self
-            .machines
-            .keys()
-            .filter(|id| !self.scopes.contains_key(id))
-            .collect();
-        dead.choose(rng).map(|id| **id)
+        self.dead().choose(rng).copied()
+    }
+
+    /// Nodes that are switched off.
+    pub(crate) fn dead(&self) -> Vec<Endpoint> {
+        let off = |id: &&Endpoint| !self.scopes.contains_key(id);
+        self.machines.keys().filter(off).copied().collect()
     }
 
     pub(crate) fn some_client(&self, rng: &mut SmallRng) -> Endpoint {
@@ -233,6 +234,15 @@ impl World {
         }
     }
 
+    /// Has the leader make way for another node.
+    pub(crate) fn hand_over(&self, to: Endpoint) {
+        if let Some(member) = self.leader().and_then(|id| self.network.member(id)) {
+            let raft = member.raft();
+            let handing = async move { drop(raft.trigger().transfer_leader(to).await) };
+            drop(Scope::spawn(Some(member.scope().clone()), handing));
+        }
+    }
+
     pub(crate) fn pause_client(&self, id: Endpoint) {
         self.clients[&id].set_paused(true);
     }
@@ -266,13 +276,7 @@ impl World {
         self.network.set_weather(Weather::default());
         self.disks_are_well();
         self.resume_all();
-        let dead: Vec<_> = self
-            .machines
-            .keys()
-            .filter(|id| !self.scopes.contains_key(id))
-            .copied()
-            .collect();
-        for id in dead {
+        for id in self.dead() {
             self.start(id).await;
         }
     }

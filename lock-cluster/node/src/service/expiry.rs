@@ -7,7 +7,7 @@
 //!
 //! It proposes in three cases:
 //! * something is due;
-//! * a second has passed for open sessions without any command stamping time. Without this tick a quiet cluster's
+//! * half a second has passed for open sessions without any command stamping time. Without this tick a quiet cluster's
 //!   time would stand where the last command left it, and an election would restart it from there: sessions of
 //!   vanished clients would get those quiet minutes as a gift;
 //! * it has just become leader. That first batch also announces it in the feed.
@@ -23,8 +23,9 @@ use crate::raft::{Consensus, ServiceRt};
 
 /// How often it looks. Part of the bound "gone within TTL + 1 s".
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// The longest that cluster time stands still while sessions exist.
-const TICK_MS: u64 = 1_000;
+/// The longest that cluster time stands still while sessions exist. An election loses as much of it at most, which is
+/// part of the bound, too.
+const TICK_MS: u64 = 500;
 
 pub(super) struct Expiry<R: ServiceRt> {
     consensus: Consensus<R>,

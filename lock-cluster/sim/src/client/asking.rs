@@ -68,7 +68,8 @@ impl Asking {
                     Ok(Err(ServiceError::NotLeader { leader: elsewhere })) if elsewhere.id != leader => {
                         elsewhere.id
                     }
-                    Ok(Err(_)) | Err(_) => inner.rng.random_range(1..=self.nodes),
+                    // The next one, as the real client does.
+                    Ok(Err(_)) | Err(_) => leader % self.nodes + 1,
                 };
                 inner.rng.random_range(PAUSE_MS)
             };

@@ -49,7 +49,7 @@ impl Member {
         Box::pin(door::serve(self.service.clone(), request))
     }
 
-    pub(super) fn raft(&self) -> Raft<Cfg<SimRt>, StateMachine<SimRt>> {
+    pub(crate) fn raft(&self) -> Raft<Cfg<SimRt>, StateMachine<SimRt>> {
         self.consensus.raft().clone()
     }
 }

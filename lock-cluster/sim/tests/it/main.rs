@@ -7,3 +7,4 @@ mod planted;
 mod repeat;
 mod seam;
 mod seeds;
+mod stories;
