@@ -39,6 +39,7 @@ pub(crate) async fn run(session: Arc<Session>, transport: Arc<Transport>, closin
 
 /// Returns when the session has run dry.
 async fn keep_alive(session: &Session, transport: &Transport) {
+    // A moment early: the deadline has its margin.
     let mut last_sent = session.deadline() - session.ttl;
     loop {
         tokio::select! {

@@ -49,14 +49,12 @@ impl Leaders {
         proven.unwrap_or_else(|| self.nodes[rand::random_range(0..self.nodes.len())].clone())
     }
 
-    /// The one to try after `node`.
-    pub(crate) fn after(&self, node: &str) -> NodeUrl {
+    /// All nodes, those behind `node` first; in a random place if it is none of them.
+    pub(crate) fn all_after(&self, node: &str) -> impl Iterator<Item = NodeUrl> {
         let here = self.nodes.iter().position(|known| **known == *node);
-        let next = here.map_or_else(
-            || rand::random_range(0..self.nodes.len()),
-            |here| (here + 1) % self.nodes.len(),
-        );
-        self.nodes[next].clone()
+        let first = here.map_or_else(|| rand::random_range(0..self.nodes.len()), |here| here + 1);
+        let cycle = self.nodes.iter().cycle().skip(first);
+        cycle.take(self.nodes.len()).cloned()
     }
 
     /// Takes an answer as proof that `node` leads, where it is one.

@@ -31,13 +31,24 @@ pub(crate) struct Session {
     retired: AtomicBool,
 }
 
+/// The cluster counts the TTL on its leader's clock and the client on its own, and clocks run at different rates:
+/// crystals differ by 0.1 ‰, and one that is being slewed to the right time runs up to 0.5 ‰ off. So a client relies on
+/// its session for a little less than the TTL, 2.5 ms of 5 seconds. What a client and a leader differ by beyond that is
+/// not covered by the clock; the fencing token covers it.
+const CLOCK_MARGIN: u32 = 2_000;
+
+/// The part of `ttl` that is surely over later in the cluster than here.
+fn relied_on(ttl: Duration) -> Duration {
+    ttl - ttl / CLOCK_MARGIN
+}
+
 impl Session {
     /// A session the cluster has opened; `sent` is from before the first request that may have opened it.
     pub(crate) fn new(id: SessionId, ttl: Duration, sent: Instant) -> Self {
         Self {
             id,
             ttl,
-            deadline: watch::Sender::new(sent + ttl),
+            deadline: watch::Sender::new(sent + relied_on(ttl)),
             lost: CancellationToken::new(),
             ids: Mutex::default(),
             broken: watch::Sender::new(Vec::new()),
@@ -55,7 +66,7 @@ impl Session {
     /// asked has been told "lost", and an answer that took so long may even be that of a session which began anew
     /// under the same id (a delayed open).
     pub(crate) fn extend(&self, sent: Instant) {
-        let until = sent + self.ttl;
+        let until = sent + relied_on(self.ttl);
         self.deadline.send_if_modified(|deadline| {
             let later = *deadline > Instant::now() && until > *deadline;
             if later {
@@ -212,12 +223,23 @@ mod tests {
         let sent = Instant::now();
         tokio::time::advance(Duration::from_secs(1)).await;
         session.extend(sent);
-        assert_eq!(session.deadline(), sent + TTL);
-        tokio::time::advance(TTL - Duration::from_millis(1_001)).await;
+        assert_eq!(session.deadline(), sent + relied_on(TTL));
+        tokio::time::advance(relied_on(TTL) - Duration::from_millis(1_001)).await;
         assert!(!session.is_lost());
         session.lost().await;
-        assert_eq!(Instant::now().duration_since(sent).as_secs(), TTL.as_secs());
+        // Timers count whole milliseconds.
+        let late = Instant::now() - session.deadline();
+        assert!(late <= Duration::from_millis(1), "{late:?}");
         assert!(session.is_lost());
+    }
+
+    #[test]
+    fn a_clock_that_is_slow_by_the_margin_still_says_lost_first() {
+        for ttl in [TTL, Duration::from_secs(300)] {
+            // What the slow clock takes for the time that is relied on is more in truth, and not more than the TTL.
+            let in_truth = relied_on(ttl).as_secs_f64() * (1.0 + 499e-6);
+            assert!(in_truth <= ttl.as_secs_f64(), "{in_truth} of {ttl:?}");
+        }
     }
 
     #[tokio::test(start_paused = true)]
@@ -234,7 +256,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_late_answer_does_not_bring_a_lost_session_back() {
         let session = Session::new(ID, TTL, Instant::now());
-        tokio::time::advance(TTL - Duration::from_millis(1)).await;
+        tokio::time::advance(relied_on(TTL) - Duration::from_millis(1)).await;
         let sent = Instant::now();
         tokio::time::advance(Duration::from_millis(1)).await;
         // By the clock alone: no task has run that could have set the flag.
