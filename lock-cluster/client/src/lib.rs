@@ -17,8 +17,8 @@
 //! * **One session a process.** A [`LockClient`] opens a session with its first acquire and an owned task keeps
 //!   it alive every third of its TTL. All clones share it. When it is lost, the next acquire opens a new one.
 //! * **Lost before anyone else is granted.** The deadline of a session runs from *before* the last successful
-//!   keep-alive was sent, on the monotonic clock. The cluster counts from when that keep-alive was ordered,
-//!   which is later: so the client says "lost" first.
+//!   keep-alive was sent, on the monotonic clock, and is half a thousandth of the TTL early, as clocks differ. The
+//!   cluster counts from when that keep-alive was ordered, which is later: so the client says "lost" first.
 //! * **Unknown is not failed.** A timeout, a reset connection, a node that does not lead, a cluster without a
 //!   leader: none of them says that an acquire did not happen. The same `acquire_id` is asked again, of the
 //!   leader that is known or of the next node, until the caller's deadline; the cluster remembers its answers.

@@ -179,6 +179,9 @@ pub enum ConfigError {
         "peer address {0} is reachable from other machines, but no peer secret is configured: set one on every node, or use loopback addresses"
     )]
     OpenPeerPort(String),
+    /// Where a node shall listen is no IP address with a port.
+    #[error("a node cannot listen at {0:?}: it takes an IP address and a port")]
+    NoAddress(String),
 }
 
 #[cfg(test)]

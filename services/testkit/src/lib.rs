@@ -3,16 +3,19 @@
 //! * [`eventually`] instead of sleeps: a test waits for a condition, and says which one never came.
 //! * [`free_ports`] below the range from which outgoing connections take theirs.
 //! * [`for_each_engine!`] runs a test on SQLite and on PostgreSQL ([`TestDb`]).
+//! * [`cut_after`] drops a future at each of its await points.
 //! * [`Program`] starts a built binary, kills it, stops it, lets it go on.
 //!
 //! For development only; panics are its way to fail a test.
 
+mod cut;
 mod database;
 mod eventually;
 mod ports;
 mod program;
 mod server;
 
+pub use cut::cut_after;
 pub use database::{TestDb, each_engine, postgres, sqlite};
 pub use eventually::{eventually, wait_ready};
 pub use ports::free_ports;

@@ -95,7 +95,16 @@ fn deed() -> impl Strategy<Value = Deed> {
     ]
 }
 
-fn step() -> impl Strategy<Value = Timed> {
+thread_local! {
+    /// Put together once: it is asked for before every single step.
+    static STEP: BoxedStrategy<Timed> = any_step().boxed();
+}
+
+pub(crate) fn step() -> BoxedStrategy<Timed> {
+    STEP.with(BoxedStrategy::clone)
+}
+
+fn any_step() -> impl Strategy<Value = Timed> {
     let clock = prop_oneof![
         6 => 0..3i64,
         2 => 50..150i64,
@@ -136,7 +145,7 @@ pub(crate) fn limits() -> impl Strategy<Value = Limits> {
 }
 
 /// Everybody who is to be there is there from the start, or most of a history would be refused.
-fn openings() -> impl Strategy<Value = Vec<Timed>> {
+pub(crate) fn openings() -> impl Strategy<Value = Vec<Timed>> {
     prop::collection::vec(
         prop::sample::select(vec![500u64, 5_000, 60_000, 60_000]),
         2..=SESSIONS as usize,
@@ -154,6 +163,7 @@ fn openings() -> impl Strategy<Value = Vec<Timed>> {
     })
 }
 
+/// All of it at once, for those who do not ask the model on the way.
 pub(crate) fn history() -> impl Strategy<Value = Vec<Timed>> {
     (openings(), prop::collection::vec(step(), 1..60)).prop_map(|(first, rest)| [first, rest].concat())
 }

@@ -7,6 +7,7 @@ mod histories;
 mod limits;
 mod model;
 mod properties;
+mod reference;
 mod restore;
 mod scale;
 mod scripts;

@@ -1,5 +1,5 @@
 //! Ten thousand random histories, each applied to the real state and to the naive model, compared after
-//! every single command.
+//! every single command (with `proptest-state-machine`; the model and what it makes of a step are in `reference`).
 //!
 //! The seed is printed first. To run the same histories again:
 //! `LOCK_CORE_SEED=<seed> cargo nextest run -p lock-core --no-capture properties`; `LOCK_CORE_CASES` makes
@@ -8,16 +8,21 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
+use std::mem;
 
 use lock_core::*;
-use proptest::prelude::*;
-use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use proptest_state_machine::{ReferenceStateMachine, StateMachineTest};
 
-use crate::histories::{ACQUIRE_IDS, Deed, NAMES, SESSIONS, Step, Timed, history, limits};
-use crate::model::Model;
+use crate::histories::{ACQUIRE_IDS, NAMES, SESSIONS, Step, Timed};
+use crate::reference::{Answered, Past, Reference};
 
 /// How often each kind of answer and event came up, over all histories.
 type Tally = BTreeMap<String, u64>;
+
+thread_local! {
+    static TALLY: RefCell<Tally> = const { RefCell::new(Tally::new()) };
+}
 
 #[test]
 fn the_state_does_what_the_naive_model_does() {
@@ -33,16 +38,18 @@ fn the_state_does_what_the_naive_model_does() {
         failure_persistence: None,
         ..Config::default()
     };
-    let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::XorShift, &bytes));
-    let tally = RefCell::new(Tally::new());
-    let outcome = runner.run(&(limits(), history()), |(limits, steps)| {
-        Run::new(limits).play(steps, &mut tally.borrow_mut())
+    let mut runner =
+        TestRunner::new_with_rng(config.clone(), TestRng::from_seed(RngAlgorithm::XorShift, &bytes));
+    let histories = Reference::sequential_strategy(1..60);
+    let outcome = runner.run(&histories, |(initial, steps, seen)| {
+        Run::test_sequential(config.clone(), initial, steps, seen);
+        Ok(())
     });
     if let Err(failure) = outcome {
         panic!("seed {seed}: {failure}");
     }
     // Histories in which nothing happens agree with everything.
-    let tally = tally.into_inner();
+    let tally = TALLY.with_borrow_mut(mem::take);
     println!("{tally:#?}");
     if cases >= 10_000 {
         for kind in EXPECTED {
@@ -96,131 +103,102 @@ const EXPECTED: &[&str] = &[
     "WaitEnded TimedOut",
 ];
 
-/// One history: the state, the model, and what can be checked without either.
+/// The real thing, and what can be checked of it without the model.
 struct Run {
     state: LockState,
     /// Applies the same and is never restored: what a node is that never lost its memory.
     steady: LockState,
-    model: Model,
-    clock: u64,
-    sent: Vec<Command>,
     highest_token: u64,
     holders: BTreeMap<LockName, (SessionId, AcquireId)>,
 }
 
-impl Run {
-    fn new(limits: Limits) -> Self {
-        Self {
-            state: LockState::with_limits(limits),
-            steady: LockState::with_limits(limits),
-            model: Model::new(limits),
-            clock: 10_000,
-            sent: vec![],
+impl StateMachineTest for Run {
+    type SystemUnderTest = Self;
+    type Reference = Reference;
+
+    fn init_test(past: &Past) -> Self {
+        let mut run = Self {
+            state: LockState::with_limits(past.limits),
+            steady: LockState::with_limits(past.limits),
             highest_token: 0,
             holders: BTreeMap::new(),
-        }
-    }
-
-    fn play(mut self, steps: Vec<Timed>, tally: &mut Tally) -> Result<(), TestCaseError> {
-        for (moved, step) in steps {
-            self.clock = self.clock.saturating_add_signed(moved);
-            let command = match step {
-                Step::Do(command) => command,
-                Step::Aimed(name, holder, deed) => match self.aim(&name, holder, deed) {
-                    Some(command) => command,
-                    None => continue,
-                },
-                Step::Again(index) if self.sent.is_empty() || index == 0 => continue,
-                Step::Again(index) => self.sent[index % self.sent.len()].clone(),
-                Step::Restore => {
-                    self.restore()?;
-                    continue;
-                }
-            };
-            self.sent.push(command.clone());
-            self.apply(command, tally)?;
-        }
-        self.restore()
-    }
-
-    /// The command that does this to whoever is there, if anybody is.
-    fn aim(&self, name: &LockName, holder: bool, deed: Deed) -> Option<Command> {
-        let lock = self.state.lock(name.as_str())?;
-        let (session_id, acquire_id) = if holder {
-            lock.holder.as_ref().map(|one| (one.session_id, one.acquire_id))?
-        } else {
-            lock.waiters.first().map(|one| (one.session_id, one.acquire_id))?
         };
-        Some(match deed {
-            Deed::Break => Command::Break {
-                name: name.clone(),
-                fencing_token: lock.holder?.fencing_token,
-            },
-            Deed::Release => Command::Release {
-                session_id,
-                acquire_id,
-            },
-            Deed::Abandon(delivery) => Command::Abandon {
-                session_id,
-                acquire_id,
-                delivery,
-            },
-            Deed::Retry(by) => {
-                let asked = |command: &&Command| {
-                    matches!(command, Command::Acquire { session_id: s, acquire_id: a, .. }
-                        if (*s, *a) == (session_id, acquire_id))
-                };
-                let mut again = self.sent.iter().rev().find(asked)?.clone();
-                if let Command::Acquire { delivery, .. } = &mut again {
-                    *delivery = by;
-                }
-                again
-            }
-        })
+        // The model has met everybody who is there from the start; the real state meets them now.
+        let fresh = Past::before(past);
+        past.openings.iter().fold(fresh, |past, opening| {
+            let past = past.take(opening);
+            run.follow(&past);
+            past
+        });
+        run
     }
 
-    fn apply(&mut self, command: Command, tally: &mut Tally) -> Result<(), TestCaseError> {
-        let at = ClusterTime::from_ms(self.clock);
-        let (reply, events) = self.model.apply(self.clock, &command);
+    fn apply(mut run: Self, past: &Past, (_, step): Timed) -> Self {
+        if matches!(step, Step::Restore) {
+            run.restore();
+        }
+        run.follow(past);
+        run
+    }
+
+    fn check_invariants(run: &Self, past: &Past) {
+        run.compare_with_model(past);
+    }
+
+    fn teardown(mut run: Self, _: Past) {
+        run.restore();
+    }
+}
+
+impl Run {
+    /// Does what the model has just done.
+    fn follow(&mut self, past: &Past) {
+        let Some(Answered {
+            at,
+            command,
+            reply,
+            events,
+        }) = &past.last
+        else {
+            return;
+        };
+        let at = ClusterTime::from_ms(*at);
         let applied = self.state.apply(at, command.clone());
         if !cfg!(debug_assertions) {
             self.state.check_invariants(); // a debug build has just done it by itself
         }
-        prop_assert_eq!(&applied.reply, &reply, "the reply to {:?}", command);
-        prop_assert_eq!(&applied.events, &events, "the events of {:?}", command);
-        prop_assert_eq!(&self.steady.apply(at, command), &applied);
-        self.compare_with_model()?;
-        self.check_history(&applied)?;
-        count(&applied, tally);
-        Ok(())
+        assert_eq!(&applied.reply, reply, "the reply to {command:?}");
+        assert_eq!(&applied.events, events, "the events of {command:?}");
+        assert_eq!(self.steady.apply(at, command.clone()), applied);
+        self.check_history(&applied);
+        TALLY.with_borrow_mut(|tally| count(&applied, tally));
     }
 
-    fn compare_with_model(&self) -> Result<(), TestCaseError> {
-        let Self { state, model, .. } = self;
-        prop_assert_eq!(state.now().as_ms(), model.now);
-        prop_assert_eq!(state.last_token().get(), model.last_token);
-        prop_assert_eq!(state.counts(), model.counts());
-        prop_assert_eq!(
+    fn compare_with_model(&self, Past { model, .. }: &Past) {
+        let state = &self.state;
+        assert_eq!(state.now().as_ms(), model.now);
+        assert_eq!(state.last_token().get(), model.last_token);
+        assert_eq!(state.counts(), model.counts());
+        assert_eq!(
             state.next_deadline().map(ClusterTime::as_ms),
             model.next_deadline()
         );
         let locks = model.locks();
-        prop_assert_eq!(&state.locks("", usize::MAX), &locks);
+        assert_eq!(&state.locks("", usize::MAX), &locks);
         for name in NAMES {
             let known = locks.iter().find(|lock| lock.name.as_str() == name);
-            prop_assert_eq!(state.lock(name), known.cloned());
+            assert_eq!(state.lock(name), known.cloned());
         }
         for session in 1..=SESSIONS {
             let session = SessionId::new(uuid::Uuid::from_u128(session));
             for id in (1..=ACQUIRE_IDS).map(AcquireId::new) {
-                prop_assert_eq!(state.acquisition(session, id), model.acquisition(session, id));
+                assert_eq!(state.acquisition(session, id), model.acquisition(session, id));
             }
         }
-        Ok(())
     }
 
     /// What any observer of the events can hold against us, without knowing how we work.
-    fn check_history(&mut self, applied: &Applied) -> Result<(), TestCaseError> {
+    fn check_history(&mut self, applied: &Applied) {
         for event in &applied.events {
             match event {
                 Event::Granted {
@@ -229,11 +207,11 @@ impl Run {
                     fencing_token,
                     names,
                 } => {
-                    prop_assert!(fencing_token.get() > self.highest_token, "a token did not grow");
+                    assert!(fencing_token.get() > self.highest_token, "a token did not grow");
                     self.highest_token = fencing_token.get();
                     for name in names {
                         let before = self.holders.insert(name.clone(), (*session_id, *acquire_id));
-                        prop_assert_eq!(before, None, "{} has two holders", name);
+                        assert_eq!(before, None, "{} has two holders", name);
                     }
                 }
                 Event::Released {
@@ -244,24 +222,22 @@ impl Run {
                 } => {
                     for name in names {
                         let before = self.holders.remove(name);
-                        prop_assert_eq!(before, Some((*session_id, *acquire_id)));
+                        assert_eq!(before, Some((*session_id, *acquire_id)));
                     }
                 }
                 _ => {}
             }
         }
-        Ok(())
     }
 
-    fn restore(&mut self) -> Result<(), TestCaseError> {
+    fn restore(&mut self) {
         let bytes = postcard::to_stdvec(&self.state.snapshot()).unwrap();
         let steady = postcard::to_stdvec(&self.steady.snapshot()).unwrap();
-        prop_assert_eq!(&bytes, &steady, "two replicas of one log differ");
+        assert_eq!(bytes, steady, "two replicas of one log differ");
         self.state = LockState::restore(postcard::from_bytes(&bytes).unwrap()).unwrap();
         self.state.check_invariants();
         let again = postcard::to_stdvec(&self.state.snapshot()).unwrap();
-        prop_assert_eq!(bytes, again, "a restored state is another one");
-        Ok(())
+        assert_eq!(bytes, again, "a restored state is another one");
     }
 }
 

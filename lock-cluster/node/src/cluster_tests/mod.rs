@@ -5,6 +5,7 @@
 
 mod agreement;
 mod bounds;
+mod cancelled;
 mod changes;
 mod disks;
 mod trouble;

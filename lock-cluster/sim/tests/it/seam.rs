@@ -45,6 +45,36 @@ fn the_code_behind_the_seam_asks_only_its_runtime() {
     }
 }
 
+/// Setting a wall clock forward or back by an hour cannot end a session early, nor keep it for ever, where none is read.
+#[test]
+fn nobody_reads_a_wall_clock() {
+    let cluster = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut files = Vec::new();
+    for part in ["core", "node", "pipe", "client"] {
+        collect_all(&cluster.join(part).join("src"), &mut files);
+    }
+    assert!(files.len() > 60, "the sources have moved: {files:?}");
+    for file in files {
+        let source = fs::read_to_string(&file).unwrap();
+        let mut code = source.lines().filter(|line| !line.trim_start().starts_with("//"));
+        let clock = code.find(|line| {
+            ["SystemTime", "Utc::now", "Local::now"]
+                .iter()
+                .any(|word| line.contains(word))
+        });
+        assert_eq!(clock, None, "{}", file.display());
+    }
+}
+
+fn collect_all(dir: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(dir).unwrap() {
+        match entry.unwrap().path() {
+            path if path.is_dir() => collect_all(&path, files),
+            path => files.push(path),
+        }
+    }
+}
+
 fn collect(dir: &Path, files: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(dir).unwrap() {
         let entry = entry.unwrap();

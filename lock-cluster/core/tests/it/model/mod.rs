@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 
 use lock_core::*;
 
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct Model {
     pub(crate) now: u64,
     pub(crate) last_token: u64,
@@ -21,7 +21,7 @@ pub(crate) struct Model {
     attempts: Vec<Attempt>,
 }
 
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 struct Member {
     id: SessionId,
     ttl: TtlMs,
@@ -30,7 +30,7 @@ struct Member {
     acknowledged: Option<AcquireId>,
 }
 
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 struct Attempt {
     session_id: SessionId,
     acquire_id: AcquireId,
@@ -41,7 +41,7 @@ struct Attempt {
     fate: Fate,
 }
 
-#[derive(Clone, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 enum Fate {
     Waits,
     Holds { token: u64, since: u64 },
