@@ -22,17 +22,17 @@ fn found(plant: Plant, check: &str, most: u64) -> u64 {
 
 #[test]
 fn a_grant_without_a_durable_majority_is_seen_by_the_replicas() {
-    found(Plant::AcknowledgeBeforeFlush, "agreement", 60);
+    found(Plant::AcknowledgeBeforeFlush, "agreement", 200);
 }
 
 #[test]
 fn a_grant_without_a_durable_majority_is_seen_by_the_clients() {
-    found(Plant::AcknowledgeBeforeFlush, "history", 60);
+    found(Plant::AcknowledgeBeforeFlush, "history", 200);
 }
 
 #[test]
 fn a_grant_without_a_durable_majority_cannot_be_explained_by_one_lock() {
-    found(Plant::AcknowledgeBeforeFlush, "linear", 60);
+    found(Plant::AcknowledgeBeforeFlush, "linear", 200);
 }
 
 #[test]
