@@ -178,7 +178,8 @@ impl Shared {
         let mut out = BytesMut::new();
         let mut looks = interval_at(Instant::now() + LISTEN_EVERY, LISTEN_EVERY);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut silent_looks = 0;
+        // Looks since the node was heard, or since it last owed nothing; and since anything was said at all.
+        let (mut silent_looks, mut idle_looks) = (0, 0);
         loop {
             if out.is_empty() {
                 out = take(&mut self.state().out);
@@ -186,7 +187,7 @@ impl Shared {
             tokio::select! {
                 biased;
                 frame = reader.next(RESPONSE_BYTES_MAX) => {
-                    silent_looks = 0;
+                    (silent_looks, idle_looks) = (0, 0);
                     let Some(mut frame) = frame? else { return Ok(()) };
                     // All that has arrived is handed out before anybody who waits gets to run.
                     loop {
@@ -207,12 +208,13 @@ impl Shared {
                     return Err(io::Error::new(io::ErrorKind::TimedOut, "the node does not read"));
                 }
                 _ = looks.tick() => {
-                    silent_looks += 1;
-                    if self.is_owed() && silent_looks > SILENT_LOOKS_MAX {
+                    let owed = self.is_owed();
+                    silent_looks = if owed { silent_looks + 1 } else { 0 };
+                    idle_looks += 1;
+                    if silent_looks > SILENT_LOOKS_MAX {
                         return Err(io::Error::new(io::ErrorKind::TimedOut, "the node is silent"));
                     }
-                    let long = LISTEN_EVERY * silent_looks >= SILENCE_MAX / 3;
-                    if self.is_owed() || long {
+                    if owed || LISTEN_EVERY * idle_looks >= SILENCE_MAX / 3 {
                         put_raw(&mut out, &[], REQUEST_BYTES_MAX)?;
                     }
                 }
@@ -305,6 +307,21 @@ mod tests {
         let (_pipe, mut node) = pipe();
         let sign = timeout(SILENCE_MAX / 2, node.expect(REQUEST_BYTES_MAX)).await;
         assert!(sign.expect("in time").unwrap().is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_node_that_had_nothing_to_say_for_long_is_not_taken_for_silent() {
+        let (pipe, mut node) = pipe();
+        sleep(SILENCE_MAX / 4).await;
+        let calling = pipe.call(&CALL);
+        let listening = async {
+            assert_eq!(asked(&mut node).await, Request::Call { id: 1, call: CALL });
+            sleep(LISTEN_EVERY * SILENT_LOOKS_MAX - Duration::from_millis(1)).await;
+        };
+        tokio::select! {
+            said = calling => panic!("{said:?}"),
+            () = listening => {}
+        }
     }
 
     #[tokio::test(start_paused = true)]

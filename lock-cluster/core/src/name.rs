@@ -7,7 +7,7 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
-use serde::de::Error as _;
+use serde::de::{Error as _, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::limits::{LABEL_BYTES_MAX, NAME_BYTES_MAX, NAMES_PER_ACQUISITION_MAX};
@@ -83,7 +83,21 @@ impl Serialize for LockName {
 
 impl<'de> Deserialize<'de> for LockName {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::parse(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+        /// Looks at the text where it lies: names are read once on every node, and a copy of each would be the most
+        /// frequent allocation of all.
+        struct Text;
+        impl Visitor<'_> for Text {
+            type Value = LockName;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "a lock name of 1 to {NAME_BYTES_MAX} bytes")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<LockName, E> {
+                LockName::parse(text).map_err(E::custom)
+            }
+        }
+        deserializer.deserialize_str(Text)
     }
 }
 

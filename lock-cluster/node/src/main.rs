@@ -26,6 +26,11 @@ struct Args {
     /// How logs are written; what is logged is up to RUST_LOG
     #[arg(long, env = "LOG_FORMAT", value_enum, default_value_t)]
     log_format: LogFormat,
+
+    /// Threads that run the node (the disk has its own). One is best while one is enough: a lock goes through a dozen
+    /// tasks, and to hand it to another thread costs more than to do it
+    #[arg(long, env = "LOCK_NODE_WORKER_THREADS", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
+    worker_threads: u16,
 }
 
 const JOINING: &str = "\
@@ -34,11 +39,18 @@ To join a cluster that works already: start the node on an empty directory, unde
 lockctl members add ID --peer-addr HOST:PORT --client-addr HOST:PORT\n\n\
 To replace a member whose disk is lost: add another one like that, then\n\n    lockctl members remove OLD_ID";
 
-#[tokio::main]
-async fn main() -> anyhow::Result<()> {
+fn main() -> anyhow::Result<()> {
     let args = Args::parse();
     telemetry::init(args.log_format);
     limits::raise_nofile();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(args.worker_threads.into())
+        .enable_all()
+        .build()?;
+    runtime.block_on(run(args))
+}
+
+async fn run(args: Args) -> anyhow::Result<()> {
     let shutdown = shutdown::on_signal()?;
     let node = Node::start(args.node.into_config()?).await?;
     println!("ready {}", node.client_url());

@@ -182,8 +182,10 @@ async fn serve_connection(stream: TcpStream, router: Router, shutdown: Cancellat
     let seat = Arc::new(seat);
     let service = service_fn({
         let seat = seat.clone();
-        move |request: Request<Incoming>| {
+        move |mut request: Request<Incoming>| {
             seat.work();
+            // For a connection that is upgraded and goes on without this server: the seat goes with it.
+            request.extensions_mut().insert(seat.clone());
             let (answering, seat) = (router.clone().oneshot(request), seat.clone());
             async move {
                 let response = answering.await?;

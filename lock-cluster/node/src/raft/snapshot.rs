@@ -23,9 +23,15 @@ use serde::{Deserialize, Serialize};
 use super::envelope;
 use super::runtime::Tokio;
 use super::types::{Membership, Meta, Position, Snapshot};
+use crate::service::Frozen;
 
 /// Where a state machine keeps its snapshot. The simulation has one on its model disk.
 pub trait SnapshotStore: Send + Sync + 'static {
+    /// Turns a state into the bytes to be stored. A large one takes long: where there are threads for such work, it is
+    /// done by one of them, and does not hold up a heartbeat.
+    fn encode(&self, state: Frozen) -> BoxFuture<'static, io::Result<Bytes>> {
+        Box::pin(async move { Ok(state.encode().into()) })
+    }
     /// Stores `snapshot` durably, unless the stored one is as new or newer.
     fn save(&self, snapshot: Snapshot) -> BoxFuture<'static, io::Result<()>>;
     /// The stored one.
@@ -56,6 +62,10 @@ impl SnapshotDir {
 }
 
 impl SnapshotStore for SnapshotDir {
+    fn encode(&self, state: Frozen) -> BoxFuture<'static, io::Result<Bytes>> {
+        Box::pin(async move { Ok(Tokio::spawn_blocking(move || state.encode()).await?.into()) })
+    }
+
     fn save(&self, snapshot: Snapshot) -> BoxFuture<'static, io::Result<()>> {
         let (dir, stored) = (self.dir.clone(), self.stored.clone());
         Box::pin(async move {

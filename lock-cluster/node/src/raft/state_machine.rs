@@ -144,7 +144,7 @@ impl<R: ServiceRt> RaftSnapshotBuilder<Cfg<R>> for SnapshotBuilder {
             .ok_or_else(|| io::Error::other("a snapshot builder builds once"))?;
         let snapshot = Snapshot {
             meta: self.meta.clone(),
-            snapshot: frozen.encode().into(),
+            snapshot: self.snapshots.encode(frozen).await?,
         };
         self.snapshots.save(snapshot.clone()).await?;
         Ok(snapshot)

@@ -21,6 +21,7 @@ use lock_pipe::frame::{FrameReader, decode, put, put_raw};
 use lock_pipe::{
     Answer, Call, Leader, Problem, REQUEST_BYTES_MAX, RESPONSE_BYTES_MAX, Request, Response, SILENCE_MAX,
 };
+use service_kit::Seat;
 use service_kit::problem::Problem as HttpProblem;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -41,17 +42,19 @@ const WRITE_DEADLINE: Duration = Duration::from_secs(5);
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// Serves a connection that was upgraded, of which `read` came with the upgrade.
-pub(super) async fn serve(api: Api, stream: TcpStream, read: &[u8]) {
+pub(super) async fn serve(api: Api, seat: &Seat, stream: TcpStream, read: &[u8]) {
     let _open = api.pipes.metrics.opened();
     let (reader, writer) = stream.into_split();
     let reader = FrameReader::new(reader).after(read).reading(READ_BYTES);
     let ask = |call| answer(&api, call);
+    let busy = |busy: bool| if busy { seat.work() } else { seat.rest() };
     let cut = async {
         api.closing.cancelled().await;
         sleep(LAST_WORDS).await;
     };
     let ended = tokio::select! {
-        ended = converse(reader, writer, api.closing.cancelled(), ask) => ended,
+        ended = converse(reader, writer, api.closing.cancelled(), busy, ask) => ended,
+        () = seat.lost() => Err(io::Error::other("its place was given to a newcomer")),
         () = cut => Ok(()),
     };
     if let Err(error) = ended {
@@ -68,13 +71,15 @@ async fn answer(api: &Api, call: Call) -> Answer {
 }
 
 /// Takes requests and gives answers, until the client ends it, does not keep to the rules, or `closing` resolves and
-/// every call was answered.
+/// every call was answered. `busy` hears when there begin to be calls under way, and when there are none any more.
 async fn converse<A: Future<Output = Answer>>(
     mut reader: FrameReader<impl AsyncRead + Unpin>,
     mut writer: impl AsyncWrite + Unpin,
     closing: impl Future<Output = ()>,
+    busy: impl Fn(bool),
     ask: impl Fn(Call) -> A,
 ) -> io::Result<()> {
+    let mut was_busy = false;
     let mut out = BytesMut::new();
     let mut calls = FuturesUnordered::new();
     let mut cancels: HashMap<u64, AbortHandle> = HashMap::new();
@@ -84,6 +89,10 @@ async fn converse<A: Future<Output = Answer>>(
     let mut silence = interval_at(tokio::time::Instant::now() + SILENCE_MAX, SILENCE_MAX);
     while open || !calls.is_empty() || !out.is_empty() {
         let room = out.len() < OUT_BYTES_MAX;
+        if was_busy == calls.is_empty() {
+            was_busy = !was_busy;
+            busy(was_busy);
+        }
         tokio::select! {
             biased;
             Some((id, answered)) = calls.next(), if room => {
@@ -210,9 +219,15 @@ mod tests {
         Ok(Done::Closed)
     }
 
+    fn idle(_: bool) {}
+
     #[tokio::test(start_paused = true)]
     async fn a_client_that_says_nothing_is_hung_up_on_and_one_that_shows_a_sign_of_life_is_not() {
-        let ended = timeout(2 * SILENCE_MAX, converse(requests(&[]), sink(), pending(), done)).await;
+        let ended = timeout(
+            2 * SILENCE_MAX,
+            converse(requests(&[]), sink(), pending(), idle, done),
+        )
+        .await;
         assert_eq!(ended.unwrap().unwrap_err().kind(), io::ErrorKind::TimedOut);
 
         let (mut client, node) = duplex(64);
@@ -227,7 +242,7 @@ mod tests {
             }
         };
         tokio::select! {
-            ended = converse(FrameReader::new(reader), writer, pending(), done) => panic!("{ended:?}"),
+            ended = converse(FrameReader::new(reader), writer, pending(), idle, done) => panic!("{ended:?}"),
             () = living => {}
         }
     }
@@ -236,7 +251,11 @@ mod tests {
     async fn a_write_that_does_not_move_has_a_deadline() {
         let (_never_reads, writer): (DuplexStream, DuplexStream) = duplex(1);
         let reader = requests(&[Request::Call { id: 1, call: CALL }]);
-        let ended = timeout(2 * WRITE_DEADLINE, converse(reader, writer, pending(), done)).await;
+        let ended = timeout(
+            2 * WRITE_DEADLINE,
+            converse(reader, writer, pending(), idle, done),
+        )
+        .await;
         assert_eq!(ended.unwrap().unwrap_err().kind(), io::ErrorKind::TimedOut);
     }
 
@@ -273,16 +292,31 @@ mod tests {
             sleep(Duration::from_millis(1)).await;
         };
         tokio::select! {
-            ended = converse(requests(&asked), Writes(&writes), pending(), ask) => panic!("{ended:?}"),
+            ended = converse(requests(&asked), Writes(&writes), pending(), idle, ask) => panic!("{ended:?}"),
             () = deciding => {}
         }
         assert_eq!(writes.into_inner(), [50 * 7]);
     }
 
     #[tokio::test]
+    async fn a_pipe_is_busy_from_its_first_call_to_its_last_answer() {
+        let asked = [1, 2].map(|id| Request::Call { id, call: CALL });
+        let heard = RefCell::new(Vec::new());
+        let busy = |busy| heard.borrow_mut().push(busy);
+        let ask = async |_: Call| {
+            tokio::task::yield_now().await;
+            Ok(Done::Closed)
+        };
+        converse(requests(&asked), sink(), ready(()), busy, ask)
+            .await
+            .unwrap();
+        assert_eq!(heard.into_inner(), [true, false]);
+    }
+
+    #[tokio::test]
     async fn a_pipe_that_closes_answers_what_is_under_way() {
         let asked = [Request::Call { id: 1, call: CALL }];
-        let ended = converse(requests(&asked), sink(), ready(()), async |_| {
+        let ended = converse(requests(&asked), sink(), ready(()), idle, async |_| {
             tokio::task::yield_now().await;
             Ok(Done::Closed)
         });
@@ -295,10 +329,10 @@ mod tests {
             Request::Cancel { id: 1 },
         ];
         // Never answered, but cancelled: or this would not end.
-        converse(requests(&cancelled), sink(), ready(()), |_| pending())
+        converse(requests(&cancelled), sink(), ready(()), idle, |_| pending())
             .await
             .unwrap();
-        converse(FrameReader::new(empty()), sink(), pending(), done)
+        converse(FrameReader::new(empty()), sink(), pending(), idle, done)
             .await
             .unwrap();
     }

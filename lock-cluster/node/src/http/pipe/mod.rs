@@ -5,10 +5,14 @@
 //! wrapping. A request is one small frame instead of a page of headers; the calls of one client share a task, so that
 //! one wake-up takes in all that has arrived and one write sends all that was decided.
 //!
+//! A pipe keeps the seat of the connection that it was: while no call is under way it may lose it to a newcomer.
+//!
 //! The words and the frames are the crate [`lock_pipe`]'s, because the client speaks them too.
 
 mod connection;
 mod metrics;
+
+use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -16,8 +20,7 @@ use axum::response::{IntoResponse, Response};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use lock_pipe::PROTOCOL;
-use service_kit::{Metrics, Problem, limits};
-use std::time::Duration;
+use service_kit::{Metrics, Problem, Seat};
 use tokio::net::TcpStream;
 use tokio_util::task::TaskTracker;
 
@@ -50,25 +53,20 @@ impl Pipes {
     responses(
         (status = 101, description = "the connection is a pipe from now on"),
         (status = 426, description = "upgrade-required: another protocol, or none, was asked for"),
-        (status = 503, description = "overloaded: too many pipes"),
     )
 )]
 pub(crate) async fn open(State(api): State<Api>, mut request: Request) -> Response {
-    let upgrade = request.extensions_mut().remove::<OnUpgrade>();
-    let Some(upgrade) = upgrade.filter(|_| asks_for_pipe(request.headers())) else {
+    let asked = asks_for_pipe(request.headers());
+    let extensions = request.extensions_mut();
+    let place = extensions
+        .remove::<OnUpgrade>()
+        .zip(extensions.remove::<Arc<Seat>>());
+    let Some((upgrade, seat)) = place.filter(|_| asked) else {
         let problem = Problem::new(StatusCode::UPGRADE_REQUIRED, "upgrade-required").detail(format!(
             "here begins a pipe: Connection: upgrade, Upgrade: {PROTOCOL}"
         ));
         return with_upgrade(problem.into_response());
     };
-    // As many as there may be other connections: each costs a task, its read buffer and a file descriptor, and the
-    // members and the disk need some of those.
-    if api.pipes.tasks.len() >= limits::connections_max() {
-        let problem = Problem::busy("overloaded", Duration::from_secs(1));
-        return problem
-            .detail("this node has as many pipes as it takes")
-            .into_response();
-    }
     let tasks = api.pipes.tasks.clone();
     tasks.spawn(async move {
         let upgraded = tokio::select! {
@@ -77,7 +75,7 @@ pub(crate) async fn open(State(api): State<Api>, mut request: Request) -> Respon
         };
         // The server reads from plain sockets; anything else would be another server's.
         match upgraded.map(|upgraded| upgraded.downcast::<TokioIo<TcpStream>>()) {
-            Ok(Ok(parts)) => connection::serve(api, parts.io.into_inner(), &parts.read_buf).await,
+            Ok(Ok(parts)) => connection::serve(api, &seat, parts.io.into_inner(), &parts.read_buf).await,
             Ok(Err(_)) => tracing::error!("a pipe's connection is no socket"),
             Err(error) => tracing::debug!(%error, "a connection ended before it was a pipe"),
         }
