@@ -71,6 +71,10 @@ pub(crate) struct SessionsArgs {
 /// Flags of `names`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct NamesArgs {
+    /// Names before the first look at memory and snapshots
+    #[arg(long, env = "LOCK_BENCH_WARM_UP_NAMES", default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) warm_up_names: u64,
+
     /// Different names, each acquired and released once
     #[arg(long, env = "LOCK_BENCH_NAMES", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) names: u64,

@@ -1,7 +1,13 @@
 //! Whether names that nobody wants any more leave anything behind: in memory, or in the snapshots.
 //!
-//! The state before is taken under the same clients and after enough cycles for each member to have taken a
-//! snapshot: an empty process would not yet have its buffers, and nothing to compare a snapshot with.
+//! Before and after are looked at in the same way: at rest, and after each member has taken a snapshot of the state at
+//! rest. A snapshot from the middle of the load would also hold the answers that the cluster must remember until its
+//! clients have acknowledged them. Snapshots are taken after a number of log entries, so some entries that leave
+//! nothing behind are made for it: a session is opened and closed, again and again.
+//!
+//! Memory before is that of a cluster that has worked for a while (`--warm-up-names`): an empty process has none of
+//! its buffers yet, above all the log's, which has room for 32 MiB of entries. The way between is in the report as
+//! well, so that a leak can be told from a buffer that fills.
 
 use std::time::Duration;
 
@@ -10,6 +16,7 @@ use futures::{StreamExt as _, TryStreamExt as _, stream};
 use lock_client::LockClient;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
+use uuid::Uuid;
 
 use crate::args::NamesArgs;
 use crate::cluster::{self, Cluster, Kind};
@@ -19,16 +26,21 @@ use crate::crowd;
 const CLIENTS: u32 = 8;
 /// Names that are held at the same time.
 const IN_FLIGHT: usize = 256;
-/// Names of one step of the warm-up.
-const WARM_UP_STEP: u64 = 5_000;
-/// Names of the warm-up at which members that have no snapshot yet are not waited for any longer.
-const WARM_UP_MAX: u64 = 1_000_000;
+/// Entries made in one step towards the next snapshot.
+const CALM_STEP: usize = 500;
+/// How long the next snapshot is waited for.
+const CALM_WITHIN: Duration = Duration::from_secs(120);
+/// How many sessions are opened and closed at a time meanwhile. Few: what is made together goes into one entry.
+const CALM_IN_FLIGHT: usize = 2;
 /// Names between two lines of progress.
 const PROGRESS: u64 = 100_000;
 /// How long an acquire waits.
 const WAIT: Duration = Duration::from_secs(20);
 /// Rest before memory is looked at: more than a keep-alive, with which the cluster is told what it may forget.
 const REST: Duration = Duration::from_secs(6);
+
+/// Where a member tells how far its snapshot goes.
+const SNAPSHOT_INDEX: &str = "raft_snapshot_index";
 
 /// What the members take up.
 #[derive(Debug)]
@@ -46,28 +58,27 @@ pub(crate) async fn run(args: &NamesArgs) -> anyhow::Result<()> {
     let ttl = args.cluster.ttl();
     let clients = crowd::open(cluster.urls(), ttl, 0..CLIENTS, "names").await?;
 
-    let mut warm_up = 0;
-    while cluster.snapshot_bytes()?.contains(&0) && warm_up < WARM_UP_MAX {
-        through(&clients, "warm-up", warm_up..warm_up + WARM_UP_STEP).await?;
-        warm_up += WARM_UP_STEP;
-    }
-    let before = taken(&cluster).await?;
-    eprintln!("after {warm_up} names of warm-up: {}", before.text());
+    through(&clients, "warm-up", 0..args.warm_up_names).await?;
+    let before = at_rest(&mut cluster).await?;
+    eprintln!("after {} names of warm-up: {}", args.warm_up_names, before.text());
 
     let begun = Instant::now();
     let mut done = 0;
+    let mut trend = Vec::new();
     while done < args.names {
         let next = (done + PROGRESS).min(args.names);
         through(&clients, "name", done..next).await?;
         done = next;
+        let largest = cluster.resident_bytes()?.into_iter().max().unwrap_or_default();
+        trend.push(largest);
         eprintln!(
-            "{done} names, {:.0} cycles/s",
-            done as f64 / begun.elapsed().as_secs_f64()
+            "{done} names, {:.0} cycles/s, memory {:.1} MiB",
+            done as f64 / begun.elapsed().as_secs_f64(),
+            mib(largest)
         );
     }
     let seconds = begun.elapsed().as_secs_f64();
-    let after = taken(&cluster).await?;
-    cluster.ready().await?;
+    let after = at_rest(&mut cluster).await?;
 
     println!("{} names acquired and released in {seconds:.0} s", args.names);
     println!("  before   {}", before.text());
@@ -88,10 +99,11 @@ pub(crate) async fn run(args: &NamesArgs) -> anyhow::Result<()> {
     println!("  snapshot {}", list(&snapshots));
     let report = json!({
         "names": args.names,
-        "warm_up_names": warm_up,
+        "warm_up_names": args.warm_up_names,
         "seconds": seconds,
         "resident_bytes": { "before": before.resident, "after": after.resident },
         "snapshot_bytes": { "before": before.snapshots, "after": after.snapshots },
+        "largest_resident_bytes_on_the_way": trend,
         "resident_growth_percent": resident,
         "snapshot_growth_percent": snapshots,
     });
@@ -117,25 +129,56 @@ async fn through(clients: &[LockClient], kind: &str, range: std::ops::Range<u64>
         .await
 }
 
-async fn taken(cluster: &Cluster) -> anyhow::Result<Taken> {
+/// Waits for rest and for a snapshot of it on each member, and looks.
+async fn at_rest(cluster: &mut Cluster) -> anyhow::Result<Taken> {
     sleep(REST).await;
+    let leader = cluster.ready().await?;
+    let sessions = format!("{}/v1/sessions", cluster.urls()[leader]);
+    let http = reqwest::Client::builder().no_proxy().build()?;
+    let at = cluster.each(SNAPSHOT_INDEX).await?;
+    let deadline = Instant::now() + CALM_WITHIN;
+    loop {
+        let now = cluster.each(SNAPSHOT_INDEX).await?;
+        if now.iter().zip(&at).all(|(now, before)| now > before) {
+            break;
+        }
+        anyhow::ensure!(Instant::now() < deadline, "no snapshot within {CALM_WITHIN:?}");
+        stream::iter(0..CALM_STEP)
+            .map(|_| open_and_close(&http, &sessions))
+            .buffer_unordered(CALM_IN_FLIGHT)
+            .try_collect::<()>()
+            .await?;
+    }
     Ok(Taken {
         resident: cluster.resident_bytes()?,
         snapshots: cluster.snapshot_bytes()?,
     })
 }
 
+/// Two log entries that leave nothing behind.
+async fn open_and_close(http: &reqwest::Client, sessions: &str) -> anyhow::Result<()> {
+    let session = format!("{sessions}/{}", Uuid::new_v4());
+    let body = json!({ "ttl_ms": 10_000, "label": "calm" });
+    http.put(&session).json(&body).send().await?.error_for_status()?;
+    http.delete(&session).send().await?.error_for_status()?;
+    Ok(())
+}
+
+fn mib(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
+}
+
 impl Taken {
     fn text(&self) -> String {
-        let mib: Vec<String> = self
+        let resident: Vec<String> = self
             .resident
             .iter()
-            .map(|bytes| format!("{:.1}", *bytes as f64 / f64::from(1 << 20)))
+            .map(|bytes| format!("{:.1}", mib(*bytes)))
             .collect();
         let snapshots: Vec<String> = self.snapshots.iter().map(u64::to_string).collect();
         format!(
             "memory {} MiB, snapshots {} bytes",
-            mib.join(" "),
+            resident.join(" "),
             snapshots.join(" ")
         )
     }
