@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand};
 use lock_chaos::cluster::Setup;
-use lock_chaos::plan::Plan;
+use lock_chaos::plan::{Plan, Plant};
 use lock_chaos::{Report, run};
 use lock_history::Moment;
 
@@ -72,6 +72,9 @@ struct RunArgs {
     /// Where to put the history, the plan and the nodes' logs of a run that found something.
     #[arg(long, value_name = "DIR", default_value = "chaos-found")]
     out: PathBuf,
+    /// A bug to put in, and to see found.
+    #[arg(long, value_enum)]
+    plant: Option<Plant>,
     /// The node's program [default: the lock-node beside this program].
     #[arg(long, value_name = "FILE")]
     node_program: Option<PathBuf>,
@@ -102,6 +105,7 @@ async fn run_all(args: &RunArgs) -> anyhow::Result<bool> {
             nodes: usize::try_from(args.nodes)?,
             clients: usize::try_from(args.clients)?,
             seconds: args.seconds,
+            plant: args.plant,
             ..Plan::new(seed)
         };
         let setup = Setup {

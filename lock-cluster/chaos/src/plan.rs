@@ -26,7 +26,7 @@ pub struct Plan {
 }
 
 /// A bug on purpose. Tests plant each of these and see it found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Plant {
     /// Once, all nodes lose their disks: what was acknowledged had not been written anywhere.
     ForgetfulDisks,
@@ -199,6 +199,18 @@ mod tests {
         let plan = |seed| Plan::new(seed).lanes();
         assert_eq!(plan(7), plan(7));
         assert_ne!(plan(7), plan(8));
+    }
+
+    #[test]
+    fn what_to_type_names_everything_but_chance() {
+        let plan = Plan {
+            nodes: 5,
+            plant: Some(Plant::ForgetfulDisks),
+            ..Plan::new(7)
+        };
+        let command =
+            "lock-chaos run --runs 1 --seed 7 --nodes 5 --clients 8 --seconds 6 --plant forgetful-disks";
+        assert_eq!(plan.command(), command);
     }
 
     #[test]

@@ -21,6 +21,35 @@ fn a_run_that_shows_too_little_is_void_and_names_its_seed() {
 }
 
 #[test]
+fn a_dead_session_that_holds_on_is_found_and_what_was_seen_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().to_str().unwrap();
+    let output = lock_chaos(&[
+        "run",
+        "--seconds",
+        "1",
+        "--plant",
+        "eternal-session",
+        "--out",
+        out,
+    ]);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(
+        said.contains("seed 1: FOUND") && said.contains("liveness: "),
+        "{said}"
+    );
+    let kept = folder.path().join("seed-1");
+    for file in ["found.txt", "node-1.log", "node-3.log"] {
+        assert!(kept.join(file).exists(), "{file} is missing");
+    }
+    // What its clients saw was right all the time; only the end never came.
+    let history = kept.join("history.jsonl");
+    let checked = lock_chaos(&["check", history.to_str().unwrap()]);
+    assert_eq!(checked.status.code(), Some(0), "{checked:?}");
+}
+
+#[test]
 fn what_cannot_be_run_is_neither_good_nor_bad() {
     let output = lock_chaos(&["run", "--node-program", "there-is-no-such-node"]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
