@@ -124,8 +124,12 @@ impl Plan {
             seconds,
             ..
         } = self;
+        let planted = self
+            .plant
+            .and_then(|plant| clap::ValueEnum::to_possible_value(&plant));
+        let planted = planted.map_or(String::new(), |plant| format!(" --plant {}", plant.get_name()));
         format!(
-            "lock-chaos run --runs 1 --seed {seed} --nodes {nodes} --clients {clients} --seconds {seconds}"
+            "lock-chaos run --runs 1 --seed {seed} --nodes {nodes} --clients {clients} --seconds {seconds}{planted}"
         )
     }
 
