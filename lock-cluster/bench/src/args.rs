@@ -84,6 +84,9 @@ pub(crate) struct NamesArgs {
     pub(crate) json: Option<PathBuf>,
 
     #[command(flatten)]
+    pub(crate) ttl: TtlArgs,
+
+    #[command(flatten)]
     pub(crate) cluster: ClusterArgs,
 }
 
@@ -103,6 +106,9 @@ pub(crate) struct SteadyArgs {
     pub(crate) json: Option<PathBuf>,
 
     #[command(flatten)]
+    pub(crate) ttl: TtlArgs,
+
+    #[command(flatten)]
     pub(crate) cluster: ClusterArgs,
 }
 
@@ -117,7 +123,11 @@ pub(crate) struct ClusterArgs {
     /// folder for temporary files]
     #[arg(long, env = "LOCK_BENCH_DATA_DIR", value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
+}
 
+/// How long sessions outlive their clients, where that is not what is measured.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct TtlArgs {
     /// Time to live of every session and lease, in seconds (1 to 300)
     #[arg(long, env = "LOCK_BENCH_TTL_SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=300))]
     pub(crate) ttl_seconds: u64,
@@ -191,10 +201,13 @@ pub(crate) struct CompareArgs {
     pub(crate) svg: Option<PathBuf>,
 
     #[command(flatten)]
+    pub(crate) ttl: TtlArgs,
+
+    #[command(flatten)]
     pub(crate) cluster: ClusterArgs,
 }
 
-impl ClusterArgs {
+impl TtlArgs {
     /// The time to live of sessions and leases.
     pub(crate) fn ttl(&self) -> Duration {
         Duration::from_secs(self.ttl_seconds)

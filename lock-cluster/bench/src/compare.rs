@@ -45,7 +45,7 @@ pub(crate) async fn run(args: &CompareArgs) -> anyhow::Result<()> {
                     clients,
                     target,
                 };
-                let sample = load::run(point, args.shared, cluster, args.cluster.ttl(), args.window())
+                let sample = load::run(point, args.shared, cluster, args.ttl.ttl(), args.window())
                     .await
                     .with_context(|| format!("{} clients, {}, {}", clients, case.name(), target.name()))?;
                 progress(round, args.rounds, point, &sample);
@@ -59,7 +59,7 @@ pub(crate) async fn run(args: &CompareArgs) -> anyhow::Result<()> {
             }
         }
     }
-    let (ttl, times) = (args.cluster.ttl(), args.failovers);
+    let (ttl, times) = (args.ttl.ttl(), args.failovers);
     let ours = failover::run(Kind::LockNode, &mut lock_nodes, ttl, times, args.failover_clients).await?;
     let of_etcd = match &mut etcds {
         Some(etcds) => failover::run(Kind::Etcd, etcds, ttl, times, 0).await?,

@@ -55,7 +55,7 @@ pub(crate) async fn run(args: &NamesArgs) -> anyhow::Result<()> {
     let dir = crate::data_dir(&args.cluster)?;
     let mut cluster = Cluster::start(Kind::LockNode, &program, dir.path()).await?;
     cluster.ready().await?;
-    let ttl = args.cluster.ttl();
+    let ttl = args.ttl.ttl();
     let clients = crowd::open(cluster.urls(), ttl, 0..CLIENTS, "names").await?;
 
     through(&clients, "warm-up", 0..args.warm_up_names).await?;

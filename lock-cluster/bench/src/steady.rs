@@ -21,7 +21,7 @@ pub(crate) async fn run(args: &SteadyArgs) -> anyhow::Result<()> {
     let mut cluster = Cluster::start(Kind::LockNode, &program, dir.path()).await?;
     cluster.ready().await?;
     let first = term(&cluster).await?;
-    let crowd = Crowd::start(cluster.urls(), args.cluster.ttl(), args.clients).await?;
+    let crowd = Crowd::start(cluster.urls(), args.ttl.ttl(), args.clients).await?;
     let begun = Instant::now();
     let whole = Duration::from_secs_f64(args.minutes * 60.0);
     let mut looks = interval(LOOK);

@@ -141,7 +141,7 @@ impl Setting {
             shape: Shape {
                 members: 3,
                 shared: args.shared,
-                ttl_seconds: args.cluster.ttl_seconds,
+                ttl_seconds: args.ttl.ttl_seconds,
                 rounds: args.rounds,
                 measure_ms: args.measure_ms,
                 warm_up_ms: args.warm_up_ms,
