@@ -143,6 +143,17 @@ async fn a_new_node_that_was_given_a_snapshot_and_leads_answers_as_the_old_ones_
             .then_some(service)
     })
     .await;
+    eventually(
+        SOON,
+        "the old one to step down, and to name itself no longer",
+        async || {
+            let status = cluster.service(0).status();
+            let names_itself = status.leader.is_some_and(|leader| leader.id == status.id);
+            (status.role == Role::Removed && !names_itself).then_some(())
+        },
+    )
+    .await;
+
     assert_eq!(acquire_now(lead, session_id, 1, "gate").await, held);
     assert_eq!(acquire_now(lead, session_id, 2, "gate").await, refused);
     assert_eq!(

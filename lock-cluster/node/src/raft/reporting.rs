@@ -55,8 +55,10 @@ impl<R: ServiceRt> Consensus<R> {
                 ServerState::Shutdown => Role::Stopped,
             },
             term: metrics.current_term,
+            // A leader that was removed and has handed over still finds its own name in its vote.
             leader: metrics
                 .current_leader
+                .filter(|id| *id != self.id || metrics.state == ServerState::Leader)
                 .map(|id| self.leader(id, membership.get_node(&id))),
             last_log: metrics.last_log_index,
             committed: metrics.local_committed.map(|position| position.index),

@@ -101,6 +101,17 @@ async fn two_administrators_at_once_do_not_undo_each_others_change() {
     assert_eq!(cluster.voters().await, [1, 2, 3, 4, 5]);
 }
 
+/// Waits until the leader has not heard from a node for longer than it counts on it.
+async fn silent(cluster: &Cluster, at: usize) {
+    let leader = cluster.node(cluster.leader().await).service().clone();
+    eventually(SOON, "a dead node to be noticed", async || {
+        let members = leader.status().members;
+        let dead = members.iter().find(|member| member.id == at as u64 + 1)?;
+        dead.silent_ms.is_none_or(|ms| ms > 3_000).then_some(())
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_change_that_would_stop_the_cluster_is_refused() {
     let mut cluster = Cluster::start_with_guests(3, 1).await;
@@ -115,15 +126,7 @@ async fn a_change_that_would_stop_the_cluster_is_refused() {
     let dead = cluster.follower().await;
     cluster.stop(dead).await;
     let alive = cluster.follower().await as u64 + 1;
-    let leader = cluster.node(cluster.leader().await).service().clone();
-    eventually(SOON, "the dead one to be noticed", async || {
-        let members = leader.status().members;
-        members
-            .iter()
-            .find(|member| member.silent_ms > Some(3_000))
-            .map(drop)
-    })
-    .await;
+    silent(&cluster, dead).await;
     let detail = refused(cluster.admin().remove_member(alive).await, "membership-refused");
     assert!(detail.contains("would stand still"), "{detail}");
     cluster
@@ -136,6 +139,7 @@ async fn a_change_that_would_stop_the_cluster_is_refused() {
     // A learner that is not there is not made a voter.
     cluster.join(3, false).await;
     cluster.stop(3).await;
+    silent(&cluster, 3).await;
     tokio::time::timeout(Duration::from_secs(40), async {
         let absent = cluster.admin().promote_member(4).await;
         assert!(refused(absent, "membership-refused").contains("does not answer"));
