@@ -30,9 +30,19 @@ pub trait ServiceRt: AsyncRuntime + Send + Sync + 'static {
     fn since(earlier: Self::Instant) -> Duration {
         Self::now().saturating_duration_since(earlier)
     }
+
+    /// Lets every other task that is ready run first.
+    fn let_others_run() -> impl Future<Output = ()> + Send {
+        Self::sleep(Duration::ZERO)
+    }
 }
 
 /// The runtime of real nodes.
 pub type Tokio = openraft_rt_tokio::TokioRuntime;
 
-impl ServiceRt for Tokio {}
+impl ServiceRt for Tokio {
+    /// Looks at the sockets, too; a sleep of no time would not even leave the task.
+    fn let_others_run() -> impl Future<Output = ()> + Send {
+        tokio::task::yield_now()
+    }
+}

@@ -5,6 +5,11 @@
 //! proposes them as one entry. What somebody waits for never waits *for* company: an idle cluster commits a lone
 //! command at once, a busy one finds its company already there.
 //!
+//! **Everybody who is ready goes first.** Before it takes what waits, the batcher lets the runtime go round a few times:
+//! calls that have arrived on a socket but were not looked at yet become part of this entry instead of the next. That
+//! costs an idle node microseconds, and a busy one a quarter fewer entries: what an entry costs (three nodes' flushes,
+//! messages and wake-ups) is most of what a lock costs.
+//!
 //! **Keep-alives wait for company**, up to [`COMPANY`]. Nobody is held up by one, and they are what a quiet cluster
 //! mostly does: five thousand sessions renew fifteen hundred times a second, evenly spread, and each alone in an entry
 //! of its own would be a write, a flush and two messages on every node. Any other command takes them along at once.
@@ -37,6 +42,9 @@ const BATCH_BYTES_MAX: usize = 256 << 10;
 /// How long a batch of nothing but keep-alives waits for more. A small part of the shortest time to live (500 ms), of
 /// which a client leaves two thirds to its keep-alive.
 const COMPANY: Duration = Duration::from_millis(50);
+/// How often the runtime goes round before an entry is closed. One turn reads what has arrived, one lets the calls in
+/// it reach the queue, and one is for those who were just answered and ask again; a fourth brings nothing.
+const TURNS: usize = 3;
 /// Entries proposed and not yet answered.
 const IN_FLIGHT: usize = 2;
 /// Commands that callers may have waiting.
@@ -191,6 +199,9 @@ impl<R: ServiceRt> Batcher<R> {
 
     /// Takes what waits, as much as one entry may hold; if all of it can wait longer, also what comes meanwhile.
     async fn gather(&mut self, gathered: &mut Gathered) {
+        for _ in 0..TURNS {
+            R::let_others_run().await;
+        }
         let urgent = self.urgent.clone();
         let mut urgent = std::pin::pin!(urgent.notified());
         // Listening must begin before looking, or what comes in between would be slept through.
