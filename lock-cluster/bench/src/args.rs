@@ -72,7 +72,7 @@ pub(crate) struct SessionsArgs {
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct NamesArgs {
     /// Names before the first look at memory and snapshots; fewer, and the log's buffer is still filling
-    #[arg(long, env = "LOCK_BENCH_WARM_UP_NAMES", default_value_t = 500_000, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, env = "LOCK_BENCH_WARM_UP_NAMES", default_value_t = 50_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) warm_up_names: u64,
 
     /// Different names, each acquired and released once

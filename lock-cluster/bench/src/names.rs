@@ -6,7 +6,7 @@
 //! nothing behind are made for it: a session is opened and closed, again and again.
 //!
 //! Memory before is that of a cluster that has worked for a while (`--warm-up-names`): an empty process has none of
-//! its buffers yet, above all the log's, which has room for 32 MiB of entries. The way between is in the report as
+//! its buffers yet, above all the log's, which has room for 4 MiB of entries. The way between is in the report as
 //! well, so that a leak can be told from a buffer that fills.
 
 use std::time::Duration;

@@ -4,8 +4,10 @@
 //!
 //! * `flush_batch_wait` is zero. The default waits a millisecond for company before each fsync; our batcher has
 //!   already gathered the company, so the wait would only double the latency of every lock.
-//! * Chunks are small (16 MiB). The crate frees the space, and the cache, of purged entries by whole chunks: with
-//!   the default of 1 GiB a node that snapshots diligently would still keep a gigabyte of dead entries.
+//! * Chunks are small (4 MiB), and so is the cache of entries. The crate frees the space of purged entries by whole
+//!   chunks, and keeps the entries of the open chunk in memory whatever the cache may hold: with the default of 1 GiB a
+//!   node that snapshots diligently would still keep a gigabyte of dead entries. A follower that is further behind
+//!   than the cache reaches is sent what it lacks from the disk.
 //! * The replay buffer is small, or opening a log of three entries would allocate 64 MiB.
 //! * A half-written record at the very end is cut off on opening: it is what a crash leaves, and nobody was told
 //!   that it was safe. Damage anywhere else fails the opening, and the node does not start.
@@ -30,9 +32,9 @@ use raft_log::{Callback, Config, RaftLog, Types};
 use super::device::{DeviceState, Flushed, LogDevice, LogPosition, VoteRecord};
 use crate::faults::NodeFaults;
 
-const CHUNK_BYTES_MAX: usize = 16 << 20;
+const CHUNK_BYTES_MAX: usize = 4 << 20;
 const CHUNK_RECORDS_MAX: usize = 64 << 10;
-const CACHE_BYTES_MAX: usize = 32 << 20;
+const CACHE_BYTES_MAX: usize = 4 << 20;
 const REPLAY_BUFFER_BYTES: usize = 1 << 20;
 /// The largest entry; no larger one could be sent to a peer.
 const ENTRY_BYTES_MAX: u32 = 4 << 20;
