@@ -16,7 +16,7 @@
 //! | [`mod@run`] | all of it, and then: no faults, and everything has to become well |
 //!
 //! The checks are those of the simulation (`lock-history`): two holders at once, tokens, stale reads, sessions that end
-//! before their time, an order that explains each lock. A check that never found anything has proved nothing, so two
+//! before their time, an order that explains each lock. A check that never found anything has proved nothing, so three
 //! bugs are planted in the tests ([`plan::Plant`]), and found.
 
 pub mod account;

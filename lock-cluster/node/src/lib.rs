@@ -35,7 +35,7 @@
 //!   that refuses a lower [fencing token](lock_core::FencingToken) than the highest it has seen closes that gap.
 //! * Nothing is granted without a majority, and nobody's session expires then either.
 //! * A member whose disk was lost must come back under a new id; under its old one it is turned away.
-//! * Members are trusted: whoever knows their secret can do anything. Clients are not, and are bounded in everything.
+//! * Members are trusted: whoever proves to be one can do anything. Clients are not, and are bounded in everything.
 
 pub mod cli;
 pub mod config;

@@ -19,7 +19,7 @@
 //! [`Request`] on the way there and one [`Response`] on the way back, in [postcard]'s encoding (below). Calls are
 //! answered as they are decided, in any order; the `id` says which answer belongs to which call. An empty frame asks
 //! for an empty frame: it is how a client sees that the node lives. A node hangs up on a client that it has not heard
-//! for [`SILENCE_MAX`].
+//! for [`SILENCE_MAX`]; as it looks that often, it may take twice as long to notice.
 //!
 //! [postcard]: https://postcard.jamesmunns.com/wire-format
 //!
@@ -55,7 +55,7 @@ pub use words::{Answer, Call, Done, Leader, Problem, Request, Response};
 pub const PATH: &str = "/v1/pipe";
 /// What the connection is upgraded to.
 pub const PROTOCOL: &str = "lock-pipe/1";
-/// The largest request: sixteen names of 256 bytes fit twice.
+/// The largest request: sixteen names of 256 bytes fill half of it.
 pub const REQUEST_BYTES_MAX: usize = 8 << 10;
 /// How long a client may say nothing.
 pub const SILENCE_MAX: Duration = Duration::from_secs(75);

@@ -11,7 +11,7 @@
 //! | [`faults`] | named places where things can be made to go wrong |
 //! | [`finish`](mod@finish) | turns a service's routes into a whole service |
 //! | [`health`] | `/healthz` and `/readyz` |
-//! | [`server`] | bind, serve, drain |
+//! | [`server`] | bind, serve, drain; [`Seats`]: who may stay when a port is full |
 //! | [`metrics`] | Prometheus |
 //! | [`machine`](mod@machine) | the machine, for reports of measurements |
 //! | [`telemetry`], [`shutdown`], [`limits`], [`args`], [`program`] | the first and the last second of a process |

@@ -3,8 +3,8 @@
 //! A history is *linearizable* when every operation can be given one instant between its call and its return, such
 //! that all of them, carried out one after another at those instants, give the answers that were seen. Nothing else is
 //! asked here, and no rule is written down but what a lock with tokens does when a single client uses it
-//! (`lock.rs`); the search for the instants is that of a kept crate (`todc-utils`: the algorithm of Wing and Gong with
-//! Lowe's memory). So this check shares no reasoning with the one-pass check beside it, and each guards the other.
+//! (`lock.rs`); the search for the instants is that of a published crate (`todc-utils`: the algorithm of Wing and Gong
+//! with Lowe's memory). So this check shares no reasoning with the one-pass check beside it, and each guards the other.
 //!
 //! * Linearizability is local (Herlihy and Wing 1990): names are looked at one by one. An acquisition of several names
 //!   is one operation on each; that they come together is for the one-pass check and the book to see.

@@ -11,7 +11,7 @@
 //! ```text
 //! lock-node 1
 //! member 3
-//! disk 0199a3de-7b1c-7c3e-9d63-6c1b4f1b2f4a
+//! disk 5d0b9c1e-7b1c-4c3e-9d63-6c1b4f1b2f4a
 //! ```
 
 use std::fmt;

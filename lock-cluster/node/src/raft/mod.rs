@@ -6,6 +6,7 @@
 //! | a state machine | `state_machine` | batches decoded once, replies to each command, the leader's clock started by its term's first entry |
 //! | snapshots | [`snapshot`] | one file, checksummed, replaced atomically and only by a newer one |
 //! | a network | `peer` | one pipelined connection a peer, authenticated both ways, a deadline on everything; pre-vote, which the library's default would grant to anybody |
+//! | who belongs | `membership`, `removal`, `disk_id` | one change at a time, none that would stop the cluster, and each finished by the next leader if need be; a member is its disk |
 //! | settings | `settings` | times for loaded machines; leader restore off (unsafe with an asynchronous log) |
 //! | an async runtime | `runtime` | the seam: the same code on tokio and in a deterministic simulation |
 //! | somebody to ask it | `consensus` | errors that say what a caller can do: asked elsewhere, unknown, stopping |

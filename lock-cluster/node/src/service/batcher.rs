@@ -2,13 +2,13 @@
 //!
 //! Durable consensus costs one fsync on a majority and a round trip, whether an entry holds one command or a
 //! thousand. So commands queue here, and whenever there is room the batcher takes all that wait (up to 1,024) and
-//! proposes them as one entry. What somebody waits for never waits *for* company: an idle cluster commits a lone
-//! command at once, a busy one finds its company already there.
+//! proposes them as one entry. No timer holds up what somebody waits for: an idle cluster commits a lone command at
+//! once, a busy one finds its company already there.
 //!
-//! **Everybody who is ready goes first.** Before it takes what waits, the batcher lets the runtime go round a few times:
-//! calls that have arrived on a socket but were not looked at yet become part of this entry instead of the next. That
-//! costs an idle node microseconds, and a busy one a quarter fewer entries: what an entry costs (three nodes' flushes,
-//! messages and wake-ups) is most of what a lock costs.
+//! **Everybody who is ready joins first.** Before it takes what waits, the batcher lets the node's other tasks run three
+//! turns ([`TURNS`]): calls that have arrived on a socket but were not looked at yet become part of this entry instead
+//! of the next. That costs an idle node microseconds and saves a busy one a quarter of its entries: what an entry costs
+//! (three nodes' flushes, messages and wake-ups) is most of what a lock costs.
 //!
 //! **Keep-alives wait for company**, up to [`COMPANY`]. Nobody is held up by one, and they are what a quiet cluster
 //! mostly does: five thousand sessions renew fifteen hundred times a second, evenly spread, and each alone in an entry

@@ -1,4 +1,6 @@
 //! The pipe as any program could speak it: what it answers, what ends it, what it cannot do to a node.
+//!
+//! A long file, because all of it is said with the raw client at its top, which no other file should need.
 
 use bytes::BytesMut;
 use lock_core::{AcquireId, Label, LockNames, SessionId, TtlMs, WaitMs};

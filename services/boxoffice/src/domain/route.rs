@@ -28,7 +28,7 @@ pub(crate) const OWNERS: [(&str, Owner); 7] = [
 ///
 /// Methods that are idempotent by HTTP are so here, too, because every id is the caller's (RFC 9110 §9.2.2).
 /// A POST is if it carries a key, or if it goes to the lock cluster, where every command names its session and
-/// its attempt. Changing the members is the exception there.
+/// its attempt. What administrators ask of the cluster (members, a restore) is left to them to repeat.
 pub(crate) fn repeatable(owner: Owner, method: &Method, path: &str, headers: &HeaderMap) -> bool {
     if matches!(
         *method,

@@ -99,7 +99,7 @@ pub(crate) struct PeerLink {
     addr: String,
     /// The disk that the log records for it.
     recorded: Option<DiskId>,
-    /// An append connection on which all answers are in. Heartbeats come five times a second and each is a stream
+    /// An append connection on which all answers are in. Heartbeats come ten times a second and each is a stream
     /// of its own for the library; they should not each pay for a handshake.
     idle: Option<Connection>,
 }

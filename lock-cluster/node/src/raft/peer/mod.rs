@@ -15,7 +15,8 @@
 //!
 //! A peer may be slow, dead, stopped, or malicious before it is authenticated, so there is a limit on everything:
 //! frames have a maximal size, which is checked before anything is allocated; connecting, the handshake, each
-//! write, each answer and each silence have a deadline; unauthenticated connections are short-lived, and make room for newer ones when there are many.
+//! write, each answer and each silence have a deadline; unauthenticated connections are short-lived, and make
+//! room for newer ones when there are many.
 //!
 //! There is no task per connection on the sending side. The stream of answers that the library polls *is* the
 //! sender: polling it writes requests and reads answers alternately. When the library drops it, nothing is left
