@@ -182,8 +182,8 @@ impl Callback for OnFlush {
     }
 }
 
-/// A value as the file holds it: fixed-width big-endian numbers, bytes behind their length and its complement. The crate adds a
-/// checksum to each record.
+/// A value as the file holds it: fixed-width big-endian numbers, bytes behind their length and its complement. The crate
+/// adds a checksum to each record.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Record<T>(T);
 
