@@ -2,7 +2,7 @@
 FROM rust:1-slim-trixie AS build
 WORKDIR /src
 COPY . .
-RUN cargo build --release --locked --workspace --exclude lock-sim --exclude lock-chaos --bins \
+RUN cargo build --release --locked --workspace --exclude lock-sim --exclude lock-chaos --exclude lock-bench --bins \
  && mkdir /out \
  && for program in last-ticket lock-node lockctl inventory billing checkout card-gateway boxoffice loadtest; do \
       install -s -m 755 "target/release/$program" /out/; \

@@ -65,11 +65,13 @@ impl Pipes {
         let opened = timeout(OPEN_WITHIN, open(upgrade())).await;
         let opened = opened.unwrap_or_else(|_| Err(format!("no pipe within {OPEN_WITHIN:?}")))?;
         let (known, way) = match opened {
-            Some(pipe) => (Known::Pipe(pipe.clone()), Way::Pipe(pipe)),
-            None => {
+            Opened::Pipe(pipe) => (Known::Pipe(pipe.clone()), Way::Pipe(pipe)),
+            Opened::SpeaksNone => {
                 let until = Instant::now() + ASK_AGAIN_AFTER;
                 (Known::SpeaksNone { until }, Way::Http)
             }
+            // It is full, or wants a token: what it says to the call itself tells more.
+            Opened::NotNow => (Known::Nothing, Way::Http),
         };
         *slot.known.lock().unwrap_or_else(PoisonError::into_inner) = known;
         Ok(way)
@@ -94,16 +96,29 @@ impl Slot {
     }
 }
 
-/// Asks for a pipe; `None` if the node answers that it speaks none.
-async fn open(request: RequestBuilder) -> Result<Option<Arc<Pipe>>, String> {
+/// What came of asking a node for a pipe.
+enum Opened {
+    Pipe(Arc<Pipe>),
+    SpeaksNone,
+    NotNow,
+}
+
+/// Asks for a pipe.
+async fn open(request: RequestBuilder) -> Result<Opened, String> {
     let cause = |error: reqwest::Error| root_cause(&error);
     let request = request
         .header(header::CONNECTION, "upgrade")
         .header(header::UPGRADE, PROTOCOL);
     let response = request.send().await.map_err(cause)?;
-    if response.status() != StatusCode::SWITCHING_PROTOCOLS {
-        return Ok(None);
+    match response.status() {
+        StatusCode::SWITCHING_PROTOCOLS => {
+            let connection = response.upgrade().await.map_err(cause)?;
+            Ok(Opened::Pipe(Arc::new(Pipe::on(connection))))
+        }
+        status if status.is_server_error() => Ok(Opened::NotNow),
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS => {
+            Ok(Opened::NotNow)
+        }
+        _ => Ok(Opened::SpeaksNone),
     }
-    let connection = response.upgrade().await.map_err(cause)?;
-    Ok(Some(Arc::new(Pipe::on(connection))))
 }

@@ -72,6 +72,7 @@ impl Node {
         let log = LogStore::new(Box::new(
             DiskLog::open(&dir.join("log"), faults.clone()).with_context(in_dir)?,
         ));
+        disk.log_begun(dir, config.id).with_context(in_dir)?;
         let snapshots = Arc::new(SnapshotDir::open(&dir.join("snapshots")).with_context(in_dir)?);
 
         let replica = Arc::new(Replica::new());

@@ -12,7 +12,11 @@
 //! lock-node 1
 //! member 3
 //! disk 5d0b9c1e-7b1c-4c3e-9d63-6c1b4f1b2f4a
+//! log begun
 //! ```
+//!
+//! The last line is added once the log is there: from then on a directory without one is no member's any more, however
+//! its log came to be removed.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -30,6 +34,8 @@ const FILE: &str = "identity";
 const BEING_WRITTEN: &str = "identity.new";
 /// Changes when anything in the directory does that an older program could not read.
 const FORMAT: &str = "lock-node 1";
+const LOG: &str = "log";
+const LOG_BEGUN: &str = "log begun";
 
 impl DiskId {
     /// The name of `dir`, which is `member`'s; given now if nothing is in it yet.
@@ -39,20 +45,45 @@ impl DiskId {
     pub fn of_directory(dir: &Path, member: u64) -> io::Result<Self> {
         fs::create_dir_all(dir)?;
         match fs::read_to_string(dir.join(FILE)) {
-            Ok(text) => parse(&text, member),
+            Ok(text) => {
+                let (disk, begun) = parse(&text, member)?;
+                if begun && !has_files(&dir.join(LOG)) {
+                    return Err(wrong(
+                        "its log is gone, and with it what this member voted and acknowledged. Remove the member, and \
+                         add it under a new id with an empty directory",
+                    ));
+                }
+                Ok(disk)
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                if dir.join("log").exists() || dir.join("snapshots").exists() {
+                if dir.join(LOG).exists() || dir.join("snapshots").exists() {
                     return Err(wrong(
                         "it has a log and no identity: an earlier version wrote it, or a part of it is lost. Start \
                          with an empty directory; in a cluster that goes on, under a new id",
                     ));
                 }
                 let drawn = Self(Uuid::new_v4());
-                write(dir, member, drawn)?;
+                write(dir, &drawn.text(member))?;
                 Ok(drawn)
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Notes that the log of `dir` is there, for good.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn log_begun(&self, dir: &Path, member: u64) -> io::Result<()> {
+        let text = format!("{}{LOG_BEGUN}\n", self.text(member));
+        match fs::read_to_string(dir.join(FILE))? == text {
+            true => Ok(()),
+            false => write(dir, &text),
+        }
+    }
+
+    fn text(&self, member: u64) -> String {
+        format!("{FORMAT}\nmember {member}\ndisk {self}\n")
     }
 
     pub(crate) fn as_bytes(&self) -> &[u8; 16] {
@@ -71,7 +102,8 @@ impl fmt::Display for DiskId {
     }
 }
 
-fn parse(text: &str, member: u64) -> io::Result<DiskId> {
+/// The name, and whether the log was begun.
+fn parse(text: &str, member: u64) -> io::Result<(DiskId, bool)> {
     let mut lines = text.lines();
     if lines.next() != Some(FORMAT) {
         return Err(wrong(
@@ -81,8 +113,9 @@ fn parse(text: &str, member: u64) -> io::Result<DiskId> {
     let mut value_of = |key: &str| lines.next()?.strip_prefix(key)?.strip_prefix(' ');
     let owner = value_of("member").and_then(|id| id.parse::<u64>().ok());
     let disk = value_of("disk").and_then(|disk| Uuid::parse_str(disk).ok());
+    let begun = lines.next() == Some(LOG_BEGUN);
     match (owner, disk) {
-        (Some(owner), Some(disk)) if owner == member => Ok(DiskId(disk)),
+        (Some(owner), Some(disk)) if owner == member => Ok((DiskId(disk), begun)),
         (Some(owner), Some(_)) => Err(wrong(&format!(
             "it is member {owner}'s, and this node is {member}"
         ))),
@@ -91,12 +124,16 @@ fn parse(text: &str, member: u64) -> io::Result<DiskId> {
 }
 
 /// Durable before anything else is written here: a log without a name would be nobody's.
-fn write(dir: &Path, member: u64, disk: DiskId) -> io::Result<()> {
+fn write(dir: &Path, text: &str) -> io::Result<()> {
     let mut file = File::create(dir.join(BEING_WRITTEN))?;
-    write!(file, "{FORMAT}\nmember {member}\ndisk {disk}\n")?;
+    file.write_all(text.as_bytes())?;
     file.sync_all()?;
     fs::rename(dir.join(BEING_WRITTEN), dir.join(FILE))?;
     File::open(dir)?.sync_all()
+}
+
+fn has_files(dir: &Path) -> bool {
+    fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some())
 }
 
 fn wrong(what: &str) -> io::Error {
@@ -129,6 +166,24 @@ mod tests {
         fs::create_dir(dir.path().join("log")).unwrap();
         let error = DiskId::of_directory(dir.path(), 1).unwrap_err();
         assert!(error.to_string().contains("no identity"), "{error}");
+    }
+
+    #[test]
+    fn a_directory_whose_log_was_removed_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = DiskId::of_directory(dir.path(), 1).unwrap();
+        let log = dir.path().join(LOG);
+        fs::create_dir(&log).unwrap();
+        fs::write(log.join("chunk"), "entries").unwrap();
+        disk.log_begun(dir.path(), 1).unwrap();
+        disk.log_begun(dir.path(), 1).unwrap();
+        assert_eq!(DiskId::of_directory(dir.path(), 1).unwrap(), disk);
+
+        fs::remove_file(log.join("chunk")).unwrap();
+        let error = DiskId::of_directory(dir.path(), 1).unwrap_err();
+        assert!(error.to_string().contains("its log is gone"), "{error}");
+        fs::remove_dir(&log).unwrap();
+        assert!(DiskId::of_directory(dir.path(), 1).is_err());
     }
 
     #[test]

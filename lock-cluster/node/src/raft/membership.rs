@@ -194,7 +194,7 @@ impl<R: ServiceRt> Consensus<R> {
 /// What this node knows about the members, as of the library's last report.
 pub(super) struct View<R: ServiceRt> {
     me: u64,
-    metrics: RaftMetrics<Cfg<R>>,
+    pub(super) metrics: RaftMetrics<Cfg<R>>,
 }
 
 impl<R: ServiceRt> View<R> {

@@ -72,32 +72,42 @@ impl<R: ServiceRt> Consensus<R> {
         let _ = self.raft.trigger().elect(true).await;
     }
 
+    /// The disks of members, as the log records them.
+    pub(crate) fn recorded_disks(&self) -> BTreeMap<u64, DiskId> {
+        let metrics = self.raft.metrics();
+        let metrics = metrics.borrow_watched();
+        let nodes = metrics.membership_config.membership().nodes();
+        nodes.filter_map(|(id, node)| Some((*id, node.disk?))).collect()
+    }
+
     /// On a leader: has the log record the disk of every member that has none there yet and has shown one.
     pub(crate) async fn record_disks(&self, seen: &BTreeMap<u64, DiskId>) {
-        let unrecorded: BTreeMap<u64, PeerNode> = self
-            .members_without_disk()
-            .filter_map(|(id, node)| {
-                let disk = Some(*seen.get(&id)?);
-                Some((id, PeerNode { disk, ..node }))
-            })
-            .collect();
-        if unrecorded.is_empty() {
+        if unrecorded(&self.raft.metrics().borrow_watched(), seen).is_empty() {
             return;
         }
         let recorded = self
-            .change(|_| Ok(Some(ChangeMembers::SetNodes(unrecorded))))
+            .change(|view| {
+                // Looked at again, in turn: to name a member that was removed meanwhile would take it in again.
+                let unrecorded = unrecorded(&view.metrics, seen);
+                Ok((!unrecorded.is_empty()).then_some(ChangeMembers::SetNodes(unrecorded)))
+            })
             .await;
         if let Err(error) = recorded {
             tracing::debug!(%error, "the disks of new members are not recorded yet");
         }
     }
+}
 
-    fn members_without_disk(&self) -> impl Iterator<Item = (u64, PeerNode)> {
-        let metrics = self.raft.metrics();
-        let metrics = metrics.borrow_watched();
-        let nodes = metrics.membership_config.membership().nodes();
-        let unrecorded = nodes.filter(|(_, node)| node.disk.is_none());
-        let unrecorded: Vec<_> = unrecorded.map(|(id, node)| (*id, node.clone())).collect();
-        unrecorded.into_iter()
-    }
+/// The members without a disk in the log, with the disk that they have shown.
+fn unrecorded<R: ServiceRt>(
+    metrics: &RaftMetrics<Cfg<R>>,
+    seen: &BTreeMap<u64, DiskId>,
+) -> BTreeMap<u64, PeerNode> {
+    let nodes = metrics.membership_config.membership().nodes();
+    let unrecorded = nodes.filter(|(_, node)| node.disk.is_none());
+    let shown = unrecorded.filter_map(|(id, node)| {
+        let disk = Some(*seen.get(id)?);
+        Some((*id, PeerNode { disk, ..node.clone() }))
+    });
+    shown.collect()
 }

@@ -207,7 +207,7 @@ impl<R: ServiceRt> Batcher<R> {
         // Listening must begin before looking, or what comes in between would be slept through.
         urgent.as_mut().enable();
         self.take_what_waits(gathered);
-        if gathered.can_wait {
+        if gathered.can_wait && gathered.has_room() {
             R::select2(urgent, R::sleep(COMPANY)).await;
             self.take_what_waits(gathered);
         }

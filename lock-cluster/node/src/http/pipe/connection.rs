@@ -32,6 +32,9 @@ use super::metrics::Kind;
 
 /// Calls of one pipe under way; one more is told to come back. As many as may stand in line for one name.
 const CALLS_MAX: usize = 4_096;
+/// As many again of those that do not wait: however many acquires a client has waiting, it can keep its sessions alive
+/// and release what it holds.
+const CALLS_AND_RESERVE_MAX: usize = 2 * CALLS_MAX;
 /// Bytes waiting to be written from which on nothing more is taken in.
 const OUT_BYTES_MAX: usize = 256 << 10;
 /// Room for one read, kept while a pipe is idle.
@@ -117,7 +120,7 @@ async fn converse<A: Future<Output = Answer>>(
                                 cancel.abort();
                             }
                         }
-                        Request::Call { id, .. } if calls.len() >= CALLS_MAX => {
+                        Request::Call { id, call } if calls.len() >= most_before(&call) => {
                             let answer = Err(overloaded());
                             put(&mut out, &Response { id, answer }, RESPONSE_BYTES_MAX)?;
                         }
@@ -144,6 +147,14 @@ async fn converse<A: Future<Output = Answer>>(
         }
     }
     Ok(())
+}
+
+/// How many calls may be under way for this one to be taken on.
+fn most_before(call: &Call) -> usize {
+    match call {
+        Call::Acquire { .. } => CALLS_MAX,
+        _ => CALLS_AND_RESERVE_MAX,
+    }
 }
 
 /// One call. Only an acquire heeds its cancellation: nothing else waits for long, and what was proposed happens anyway.

@@ -4,7 +4,7 @@
 //!   disk) asks all others first. One that has a log says that there is a cluster already; then this disk is a new one
 //!   and waits to be taken in. Otherwise it founds, when all have shown their empty disks, which the first entry of the
 //!   log records; or when a majority has and the rest cannot be reached, whose disks the leader records once it sees
-//!   them.
+//!   them. One that was told of nobody else listens for a moment whether a leader calls on it.
 //! * **Who was removed learns of it.** A leader stops sending to a member in the moment it writes the removal, so that
 //!   the member may never see that entry. A node that has heard no leader for a while asks whoever it knows.
 //! * **Who has lost its disk learns of it**, the same way: it is turned away at the handshake.
@@ -27,6 +27,9 @@ use super::standing::Standing;
 const FOUND_EVERY: Duration = Duration::from_millis(100);
 /// How long a founder with a majority waits for the rest.
 const FOUND_GRACE: Duration = Duration::from_secs(3);
+/// How long a founder that was told of nobody else listens whether a leader calls, which it would ten times a second: the
+/// cluster of one that it was told to found may have grown since, and its disk been lost.
+const LISTEN: Duration = Duration::from_millis(500);
 /// How often anybody else looks whether there is something to ask.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// After so long without a leader it asks the others. Longer than an election.
@@ -57,6 +60,7 @@ impl Belonging {
         // At once, the first time: a member that comes back on another disk should hear of it before anything else.
         let mut asked = false;
         loop {
+            self.standing.record(self.consensus.recorded_disks());
             if self.consensus.leading().is_ok() {
                 let mut seen = self.standing.seen();
                 seen.insert(self.network.badge().id, self.network.badge().disk);
@@ -79,7 +83,8 @@ impl Belonging {
             let since = (is_majority(answers.len(), others)).then(Instant::now);
             majority_since = majority_since.or(since);
             let waited = majority_since.map(|since: Instant| since.elapsed());
-            match decide(others, answers.len(), formed, waited) {
+            let called_on = self.standing.was_called_on();
+            match decide(others, answers.len(), formed > 0 || called_on, waited) {
                 Founding::Wait => sleep(FOUND_EVERY).await,
                 Founding::Join => {
                     tracing::warn!(
@@ -132,14 +137,16 @@ enum Founding {
     Join,
 }
 
-/// Of so many others so many have answered, and so many of these belong to a cluster; for `waited` a majority has been
-/// there.
-fn decide(others: usize, answered: usize, formed: usize, waited: Option<Duration>) -> Founding {
-    if formed > 0 {
+/// Of so many others so many have answered; `formed`: there is a cluster already; for `waited` a majority has been there.
+fn decide(others: usize, answered: usize, formed: bool, waited: Option<Duration>) -> Founding {
+    let patience = match (others, answered) {
+        (0, _) => LISTEN,
+        (others, answered) if answered == others => Duration::ZERO,
+        _ => FOUND_GRACE,
+    };
+    if formed {
         Founding::Join
-    } else if answered == others
-        || (is_majority(answered, others) && waited.is_some_and(|waited| waited > FOUND_GRACE))
-    {
+    } else if is_majority(answered, others) && waited.is_some_and(|waited| waited >= patience) {
         Founding::Found
     } else {
         Founding::Wait
@@ -159,27 +166,33 @@ mod tests {
 
     #[test]
     fn a_founder_founds_when_all_are_there_or_a_majority_is_and_the_rest_stays_away() {
-        assert_eq!(decide(0, 0, 0, None), Founding::Found, "a cluster of one");
-        assert_eq!(decide(2, 2, 0, Some(Duration::ZERO)), Founding::Found);
+        assert_eq!(decide(0, 0, false, LONG), Founding::Found, "a cluster of one");
         assert_eq!(
-            decide(2, 1, 0, Some(Duration::ZERO)),
+            decide(0, 0, false, Some(Duration::ZERO)),
+            Founding::Wait,
+            "it may have grown"
+        );
+        assert_eq!(decide(2, 2, false, Some(Duration::ZERO)), Founding::Found);
+        assert_eq!(
+            decide(2, 1, false, Some(Duration::ZERO)),
             Founding::Wait,
             "the third may be on its way"
         );
-        assert_eq!(decide(2, 1, 0, LONG), Founding::Found);
+        assert_eq!(decide(2, 1, false, LONG), Founding::Found);
         assert_eq!(
-            decide(2, 0, 0, LONG),
+            decide(2, 0, false, LONG),
             Founding::Wait,
             "alone it is no majority of three"
         );
-        assert_eq!(decide(3, 1, 0, LONG), Founding::Wait, "nor two of four");
-        assert_eq!(decide(3, 2, 0, LONG), Founding::Found);
-        assert_eq!(decide(4, 2, 0, LONG), Founding::Found);
+        assert_eq!(decide(3, 1, false, LONG), Founding::Wait, "nor two of four");
+        assert_eq!(decide(3, 2, false, LONG), Founding::Found);
+        assert_eq!(decide(4, 2, false, LONG), Founding::Found);
     }
 
     #[test]
     fn a_founder_that_finds_a_cluster_founds_none() {
-        assert_eq!(decide(2, 2, 1, LONG), Founding::Join);
-        assert_eq!(decide(2, 1, 1, LONG), Founding::Join);
+        assert_eq!(decide(2, 2, true, LONG), Founding::Join);
+        assert_eq!(decide(2, 1, true, LONG), Founding::Join);
+        assert_eq!(decide(0, 0, true, LONG), Founding::Join, "a leader has called");
     }
 }

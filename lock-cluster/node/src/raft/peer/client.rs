@@ -97,7 +97,7 @@ pub(crate) struct PeerLink {
     network: PeerNetwork,
     target: u64,
     addr: String,
-    /// The disk that the log records for it.
+    /// The disk that the log recorded for it when the link was made.
     recorded: Option<DiskId>,
     /// An append connection on which all answers are in. Heartbeats come ten times a second and each is a stream
     /// of its own for the library; they should not each pay for a handshake.
@@ -118,7 +118,8 @@ impl PeerLink {
             let (reader, mut writer) = self.network.transport.open(stream, self.target).await?;
             let mut reader = FrameReader::new(reader);
             let (me, to) = (&self.network.me, self.target);
-            let disk = handshake::open(&mut reader, &mut writer, me, to, self.recorded, purpose).await?;
+            let recorded = self.network.standing.recorded(to).or(self.recorded);
+            let disk = handshake::open(&mut reader, &mut writer, me, to, recorded, purpose).await?;
             self.network.standing.see(to, disk);
             Ok(Connection { reader, writer })
         };

@@ -4,7 +4,7 @@
 //!   server → client   magic, server nonce
 //!   client → server   magic, from, its disk, to, purpose, client nonce, proof = HMAC(secret, "client" ‖ all of it)
 //!   server → client   its disk, proof = HMAC(secret, "server" ‖ all of it)
-//!          or         a refusal, proof = HMAC(secret, "refusal" ‖ all of it), and the end
+//!          or         a refusal, its disk, proof = HMAC(secret, "refusal" ‖ all of it), and the end
 //! ```
 //!
 //! The secret itself never travels, a recorded handshake is worthless against the next nonce, and neither end can
@@ -13,7 +13,8 @@
 //! counted for the wrong node.
 //!
 //! Anybody can refuse. But one refusal makes a node stop for good (that it has lost its disk), so that one counts only
-//! from an end that proves to be a member.
+//! from an end that proves to be a member, and that shows the disk which the log of the node that it refuses records for
+//! it: a process of another cluster at a dead member's address, or a member that itself has lost its disk, stops nobody.
 //!
 //! Each end shows which disk it has, and is turned away if the log records another one for its id (`disk_id.rs`).
 //!
@@ -34,7 +35,7 @@ use super::refusal::{Refusal, TurnedAway};
 use crate::config::Secret;
 
 /// Changes with anything that travels between peers.
-const MAGIC: [u8; 4] = *b"LTP4";
+const MAGIC: [u8; 4] = *b"LTP5";
 /// In its place, to an end that does not use TLS where it should.
 const USE_TLS: [u8; 4] = *b"LTPS";
 
@@ -115,8 +116,15 @@ struct Hello {
 
 #[derive(Serialize, Deserialize)]
 enum Verdict {
-    Welcome { disk: DiskId, proof: Proof },
-    Refused { why: Refusal, proof: Proof },
+    Welcome {
+        disk: DiskId,
+        proof: Proof,
+    },
+    Refused {
+        why: Refusal,
+        disk: DiskId,
+        proof: Proof,
+    },
 }
 
 /// The opening end: proves itself to `to`, and has it prove itself and show its disk, which must be the `recorded` one.
@@ -165,12 +173,18 @@ where
             }
             Ok(disk)
         }
-        Verdict::Refused { why, proof } => {
-            let expected = me.key.prove(b"refusal", &hello, &challenge.nonce, &[why as u8]);
+        Verdict::Refused { why, disk, proof } => {
+            let refused = refused_with(why, disk);
+            let expected = me.key.prove(b"refusal", &hello, &challenge.nonce, &refused);
             if why == Refusal::OtherDisk && !is_same(&proof, &expected) {
                 return Err(denied(
                     "the peer says that this node has lost its disk, and could not prove that it knows the cluster's \
                      secret",
+                ));
+            }
+            if why == Refusal::OtherDisk && recorded.is_some_and(|recorded| recorded != disk) {
+                return Err(denied(
+                    "the peer says that this node has lost its disk, but its own is not the one that the log records",
                 ));
             }
             Err(io::Error::new(io::ErrorKind::PermissionDenied, TurnedAway(why)))
@@ -214,8 +228,11 @@ where
         None
     };
     if let Some(why) = refusal {
-        let proof = me.key.prove(b"refusal", &hello, &server_nonce, &[why as u8]);
-        send(writer, &Verdict::Refused { why, proof }).await?;
+        let disk = me.disk;
+        let proof = me
+            .key
+            .prove(b"refusal", &hello, &server_nonce, &refused_with(why, disk));
+        send(writer, &Verdict::Refused { why, disk, proof }).await?;
         return Ok(Err(why));
     }
     send(
@@ -227,6 +244,13 @@ where
     )
     .await?;
     Ok(Ok((hello.from, hello.purpose)))
+}
+
+/// What is signed of a refusal.
+fn refused_with(why: Refusal, disk: DiskId) -> [u8; 17] {
+    let mut signed = [why as u8; 17];
+    signed[1..].copy_from_slice(disk.as_bytes());
+    signed
 }
 
 /// What an end that demands TLS says to one that does not use it.
@@ -350,6 +374,15 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn an_impostor_at_a_members_address_cannot_make_a_node_believe_that_its_disk_is_lost() {
+        let (recorded, other) = (Some(DiskId::drawn()), Some(DiskId::drawn()));
+        let (opened, accepted) = shake_with_disks(Some("ours"), Some("ours"), 2, [recorded, other]).await;
+        let error = opened.unwrap_err();
+        assert!(!has_lost_its_disk(&error), "{error}");
+        assert_eq!(accepted, Err(Refusal::OtherDisk));
+    }
+
+    #[tokio::test]
     async fn a_stranger_cannot_make_a_node_believe_that_its_disk_is_lost() {
         let (near, far) = tokio::io::duplex(1024);
         let ((near_read, mut near_write), (far_read, mut far_write)) =
@@ -369,6 +402,7 @@ mod tests {
             far_read.expect(HANDSHAKE_BYTES_MAX).await.unwrap();
             let refusal = Verdict::Refused {
                 why: Refusal::OtherDisk,
+                disk: DiskId::drawn(),
                 proof: Proof::default(),
             };
             send(&mut far_write, &refusal).await.unwrap();

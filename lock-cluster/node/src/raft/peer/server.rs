@@ -115,7 +115,10 @@ impl Port {
         };
         seat.work();
         match shaken {
-            Ok((peer, Purpose::Append)) => self.append(peer, reader, writer).await,
+            Ok((peer, Purpose::Append)) => {
+                self.standing.call_on();
+                self.append(peer, reader, writer).await
+            }
             Ok((peer, Purpose::Call)) => self.call(peer, reader, writer).await,
             Ok((peer, Purpose::Snapshot)) => self.snapshot(peer, reader, writer).await,
             Err(refusal) => {

@@ -1,6 +1,7 @@
 //! What the peer port and the links to peers learn by the way about this node and about the others.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -13,6 +14,10 @@ use super::super::disk_id::DiskId;
 pub(crate) struct Standing {
     /// When a leader last sent something; the node's start, before.
     heard: Mutex<Instant>,
+    /// Somebody who leads, or did, has opened a connection for entries.
+    called_on: AtomicBool,
+    /// The disks that the log records. Links are made when a node begins to lead, and live longer than what they knew.
+    recorded: Mutex<BTreeMap<u64, DiskId>>,
     /// The disks that peers have shown.
     seen: Mutex<BTreeMap<u64, DiskId>>,
     /// Why this node does not belong here and must stop.
@@ -23,6 +28,8 @@ impl Standing {
     pub(crate) fn new() -> Self {
         Self {
             heard: Mutex::new(Instant::now()),
+            called_on: AtomicBool::new(false),
+            recorded: Mutex::default(),
             seen: Mutex::default(),
             expelled: watch::Sender::new(None),
         }
@@ -38,6 +45,26 @@ impl Standing {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .elapsed()
+    }
+
+    pub(super) fn call_on(&self) {
+        self.called_on.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn was_called_on(&self) -> bool {
+        self.called_on.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn record(&self, disks: BTreeMap<u64, DiskId>) {
+        *self.recorded.lock().unwrap_or_else(PoisonError::into_inner) = disks;
+    }
+
+    pub(super) fn recorded(&self, peer: u64) -> Option<DiskId> {
+        self.recorded
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&peer)
+            .copied()
     }
 
     pub(super) fn see(&self, peer: u64, disk: DiskId) {
