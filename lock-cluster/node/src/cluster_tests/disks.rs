@@ -84,3 +84,35 @@ async fn a_member_that_comes_to_the_founding_late_is_recorded_when_it_comes() {
     let why = stops(&cluster, 2).await;
     assert!(why.contains("add it under a new id"), "{why}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_founder_of_a_cluster_that_grew_founds_no_second_one_on_an_empty_disk() {
+    let mut cluster = Cluster::start(1).await;
+    for _ in 0..2 {
+        cluster.take_in().await;
+    }
+    cluster.in_step().await;
+    let founder = cluster.config(0);
+    cluster.stop(0).await;
+    cluster.dirs[0] = tempfile::tempdir().unwrap();
+    // Told of nobody else, as on the day when it founded the cluster of one.
+    let alone = NodeConfig {
+        members: vec![cluster.members[0].clone()],
+        data_dir: cluster.dirs[0].path().to_owned(),
+        ..founder
+    };
+    let leader = cluster.leader().await;
+    assert_ne!(leader, 0);
+    cluster.nodes[0] = Some(Node::start_with(alone, SNAPSHOT_EVERY).await.unwrap());
+    let founds = async {
+        while cluster.service(0).status().leader.is_none() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let long_enough = Duration::from_secs(3);
+    assert!(
+        tokio::time::timeout(long_enough, founds).await.is_err(),
+        "it leads alone"
+    );
+    assert_eq!(cluster.service(0).status().members, []);
+}
