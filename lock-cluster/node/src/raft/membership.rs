@@ -27,7 +27,7 @@ use openraft::errors::{ClientWriteError, RaftError};
 use super::consensus::Consensus;
 use super::runtime::ServiceRt;
 use super::settings::ELECTION_MS_MAX;
-use super::types::{Cfg, PeerNode};
+use super::types::{Cfg, PeerNode, Position};
 use crate::config::Member;
 use crate::service::ServiceError;
 
@@ -39,6 +39,8 @@ const CATCH_UP_DEADLINE: Duration = Duration::from_secs(15);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// A member this close behind has caught up: what is missing takes one request.
 const CLOSE_BEHIND: u64 = 200;
+/// How long the library may take to report a change that it has made.
+const REPORT_DEADLINE: Duration = Duration::from_secs(1);
 /// A member that has not answered the leader for so long is not counted on.
 const ANSWERS_WITHIN: Duration = Duration::from_millis(2 * ELECTION_MS_MAX);
 
@@ -139,7 +141,10 @@ impl<R: ServiceRt> Consensus<R> {
                 return Ok(());
             };
             match self.raft.change_membership(change, false).await {
-                Ok(_) => Ok(()),
+                Ok(changed) => {
+                    self.seen_here(changed.log_id).await;
+                    Ok(())
+                }
                 Err(RaftError::APIError(ClientWriteError::ForwardToLeader(forward))) => {
                     Err(self.elsewhere(&forward))
                 }
@@ -153,6 +158,18 @@ impl<R: ServiceRt> Consensus<R> {
         R::timeout(CHANGE_DEADLINE, in_turn)
             .await
             .unwrap_or(Err(ServiceError::Unknown))
+    }
+
+    /// Waits until this node's own view has the change at `position`: whoever made it looks there next, and so does the
+    /// change that comes after it.
+    async fn seen_here(&self, position: Position) {
+        let has_it = |metrics: &RaftMetrics<Cfg<R>>| {
+            *metrics.membership_config.log_id() >= Some(position)
+                && *metrics.committed_membership_config.log_id() >= Some(position)
+        };
+        let reports = self.raft.wait(Some(REPORT_DEADLINE));
+        // An error means that the node is stopping, or stands still: what was changed is changed.
+        let _ = reports.metrics(has_it, "a change of members").await;
     }
 
     /// Waits until a member is close behind this leader. Not under the lock: others may change something meanwhile.

@@ -18,6 +18,7 @@ use openraft::raft::{
 use openraft::{AnyError, OptionalSend};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
+use tokio_util::task::AbortOnDropHandle;
 
 use super::super::disk_id::DiskId;
 use super::super::types::{PeerNode, Position, Snapshot, Vote};
@@ -74,12 +75,18 @@ impl PeerNetwork {
 
     /// A link to a member.
     pub(super) fn link(&self, target: u64, node: &PeerNode) -> PeerLink {
+        let addr = self.told.get(&target).unwrap_or(node).peer_addr.clone();
+        self.link_to(target, addr, node.disk)
+    }
+
+    fn link_to(&self, target: u64, addr: String, recorded: Option<DiskId>) -> PeerLink {
         PeerLink {
             network: self.clone(),
             target,
-            addr: self.told.get(&target).unwrap_or(node).peer_addr.clone(),
-            recorded: node.disk,
+            addr,
+            recorded,
             idle: None,
+            connecting: None,
         }
     }
 }
@@ -102,6 +109,8 @@ pub(crate) struct PeerLink {
     /// An append connection on which all answers are in. Heartbeats come ten times a second and each is a stream
     /// of its own for the library; they should not each pay for a handshake.
     idle: Option<Connection>,
+    /// An append connection that is being made.
+    connecting: Option<AbortOnDropHandle<io::Result<Connection>>>,
 }
 
 /// An authenticated connection.
@@ -136,6 +145,25 @@ impl PeerLink {
             }
         }
         connected
+    }
+
+    /// An append connection. It is made by a task of its own, which goes on when the library gives up waiting for it: its
+    /// patience is one heartbeat's, and on a busy machine or over a long line a handshake takes longer.
+    async fn connected(&mut self) -> io::Result<Connection> {
+        let connecting = match self.connecting.take() {
+            Some(begun) => begun,
+            None => {
+                let link = self
+                    .network
+                    .link_to(self.target, self.addr.clone(), self.recorded);
+                let connecting = async move { link.connect(Purpose::Append).await };
+                AbortOnDropHandle::new(tokio::spawn(connecting))
+            }
+        };
+        // Kept in the link while it is waited for: this future may be dropped.
+        let connected = self.connecting.insert(connecting).await;
+        self.connecting = None;
+        connected.unwrap_or_else(|stopped| Err(io::Error::other(stopped)))
     }
 
     /// One question on a connection of its own.
@@ -198,9 +226,7 @@ impl RaftNetworkV2<C> for PeerLink {
             let connection = match self.idle.take() {
                 Some(connection) => connection,
                 None => {
-                    // Its own deadline: the library's is shorter than a heartbeat, and a handshake on a busy
-                    // machine is not.
-                    match self.connect(Purpose::Append).await {
+                    match self.connected().await {
                         Ok(connection) => connection,
                         Err(error) => {
                             // The library's own backoff is drawn with the next request from `input`, which is not
