@@ -331,7 +331,7 @@ async fn without_the_right_upgrade_there_is_no_pipe() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_call_too_many_is_told_to_come_back() {
+async fn one_acquire_too_many_is_told_to_come_back_and_sessions_are_kept_alive() {
     const CALLS_MAX: u64 = 4_096;
     let cluster = Cluster::start(1).await;
     let holder = cluster.session().await;
@@ -344,23 +344,28 @@ async fn one_call_too_many_is_told_to_come_back() {
             pipe.call(1 + session * 1_024 + acquire_id, call).await;
         }
     }
-    let keep_alive = Call::KeepAlive {
-        session_id: id(&holder),
-        acknowledged: None,
-    };
-    pipe.call(0, keep_alive.clone()).await;
+    let too_many = acquire(id(&holder), 2, &["another"], 0);
+    pipe.call(0, too_many.clone()).await;
     let refused = pipe.next().await.expect("an answer");
     let problem = refused.answer.expect_err("a refusal");
     assert_eq!(
         (refused.id, problem.status, problem.slug.as_str()),
         (0, 503, "overloaded")
     );
+    // What does not wait has room of its own, or a client with many waiting would lose its sessions.
+    let keep_alive = Call::KeepAlive {
+        session_id: id(&holder),
+        acknowledged: None,
+    };
+    pipe.call(0, keep_alive).await;
+    let answered = pipe.next().await.expect("an answer");
+    assert!(answered.answer.is_ok(), "{answered:?}");
     let counts = || async { (cluster.counts().await.2 == 4_096).then_some(()) };
     testkit::eventually(SOON, "all of them wait", counts).await;
     pipe.send(&Request::Cancel { id: 1 }).await;
     let ended = || async { (cluster.counts().await.2 == 4_095).then_some(()) };
     testkit::eventually(SOON, "one of them gave up", ended).await;
-    pipe.call(0, keep_alive).await;
+    pipe.call(0, too_many).await;
     let answered = pipe.next().await.expect("an answer");
     assert!(answered.answer.is_ok(), "{answered:?}");
 }
