@@ -7,7 +7,7 @@
 //!
 //! And for a second: a port has so many seats (`seats`), and a connection that says nothing loses its own to one that
 //! has something to ask. What a connection may take its time for has a bound anyway: a head 75 s, a body 10 s
-//! (`extract`), an answer that the other end does not take [`UNREAD_MAX`].
+//! (`extract`), an answer that the other end does not take `UNREAD_MAX`.
 //!
 //! HTTP/1.1 only: inside the suite connections are kept alive and many, and a lost connection then loses one
 //! request, not hundreds.
