@@ -60,10 +60,6 @@ pub(crate) struct SessionsArgs {
     #[arg(long, env = "LOCK_BENCH_SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3_600))]
     pub(crate) seconds: u64,
 
-    /// File for the figures as JSON
-    #[arg(long, env = "LOCK_BENCH_JSON", value_name = "FILE")]
-    pub(crate) json: Option<PathBuf>,
-
     #[command(flatten)]
     pub(crate) cluster: ClusterArgs,
 }
@@ -78,10 +74,6 @@ pub(crate) struct NamesArgs {
     /// Different names, each acquired and released once
     #[arg(long, env = "LOCK_BENCH_NAMES", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) names: u64,
-
-    /// File for the figures as JSON
-    #[arg(long, env = "LOCK_BENCH_JSON", value_name = "FILE")]
-    pub(crate) json: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) ttl: TtlArgs,
@@ -101,10 +93,6 @@ pub(crate) struct SteadyArgs {
     #[arg(long, env = "LOCK_BENCH_STEADY_CLIENTS", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) clients: u32,
 
-    /// File for the figures as JSON
-    #[arg(long, env = "LOCK_BENCH_JSON", value_name = "FILE")]
-    pub(crate) json: Option<PathBuf>,
-
     #[command(flatten)]
     pub(crate) ttl: TtlArgs,
 
@@ -112,7 +100,7 @@ pub(crate) struct SteadyArgs {
     pub(crate) cluster: ClusterArgs,
 }
 
-/// What every measurement needs to start a cluster.
+/// What every measurement needs: a cluster to start, and where to put the report.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct ClusterArgs {
     /// The lock-node program [default: the one beside this program]
@@ -123,6 +111,10 @@ pub(crate) struct ClusterArgs {
     /// folder for temporary files]
     #[arg(long, env = "LOCK_BENCH_DATA_DIR", value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
+
+    /// File for the report as JSON
+    #[arg(long, env = "LOCK_BENCH_JSON", value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
 }
 
 /// How long sessions outlive their clients, where that is not what is measured.
@@ -191,10 +183,6 @@ pub(crate) struct CompareArgs {
     /// The etcd program; without one, etcd is left out [default: the one on the PATH]
     #[arg(long, env = "LOCK_BENCH_ETCD", value_name = "FILE")]
     pub(crate) etcd: Option<PathBuf>,
-
-    /// File for the report as JSON
-    #[arg(long, env = "LOCK_BENCH_JSON", value_name = "FILE")]
-    pub(crate) json: Option<PathBuf>,
 
     /// File for the plot
     #[arg(long, env = "LOCK_BENCH_SVG", value_name = "FILE")]

@@ -69,7 +69,7 @@ pub(crate) async fn run(args: &CompareArgs) -> anyhow::Result<()> {
 
     let report = Report::new(setting, points, ours, of_etcd);
     println!("{report}");
-    report::write_json(args.json.as_deref(), &report)?;
+    report::write_json(args.cluster.json.as_deref(), &report)?;
     if let Some(file) = &args.svg {
         std::fs::write(file, report.to_svg()?).with_context(|| format!("writing {}", file.display()))?;
     }

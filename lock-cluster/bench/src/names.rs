@@ -107,7 +107,7 @@ pub(crate) async fn run(args: &NamesArgs) -> anyhow::Result<()> {
         "resident_growth_percent": resident,
         "snapshot_growth_percent": snapshots,
     });
-    crate::report::write_json(args.json.as_deref(), &report)
+    crate::report::write_json(args.cluster.json.as_deref(), &report)
 }
 
 /// Acquires and releases each of these names once, many at a time.

@@ -87,7 +87,7 @@ pub(crate) async fn run(args: &SessionsArgs) -> anyhow::Result<()> {
         "unrelated_failed": tally.failed,
         "unrelated_sessions_lost": tally.sessions_lost,
     });
-    crate::report::write_json(args.json.as_deref(), &report)
+    crate::report::write_json(args.cluster.json.as_deref(), &report)
 }
 
 /// Processor time of one member over a while, in percent of one core.

@@ -74,7 +74,7 @@ pub(crate) async fn run(args: &SteadyArgs) -> anyhow::Result<()> {
         "sessions_lost": tally.sessions_lost,
         "looks_unanswered": unanswered,
     });
-    crate::report::write_json(args.json.as_deref(), &report)
+    crate::report::write_json(args.cluster.json.as_deref(), &report)
 }
 
 /// The highest term that any member is in: it grows by one or more with each election.

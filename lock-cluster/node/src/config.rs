@@ -190,20 +190,11 @@ mod tests {
 
     fn config() -> NodeConfig {
         NodeConfig {
-            id: 1,
-            client_addr: "127.0.0.1:0".parse().unwrap(),
-            peer_addr: "127.0.0.1:0".parse().unwrap(),
             members: vec![
                 "1=127.0.0.1:8601,127.0.0.1:8501".parse().unwrap(),
                 "2=localhost:8602,127.0.0.1:8502".parse().unwrap(),
             ],
-            data_dir: PathBuf::from("unused"),
-            bootstrap: true,
-            peer_secret: None,
-            peer_tls: None,
-            admin_token: None,
-            client_token: None,
-            enable_faults: false,
+            ..NodeConfig::alone("unused")
         }
     }
 

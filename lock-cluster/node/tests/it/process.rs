@@ -28,8 +28,9 @@ fn start(members: &[Member], at: usize, dirs: &Path) -> Program {
     Program::spawn(&format!("lock-node-{id}"), command).expect("it starts")
 }
 
-async fn leader(cluster: &ClusterClient) -> usize {
-    let id = eventually(SOON, "a leader", async || {
+/// Which node leads, by its place.
+pub(crate) async fn leader(cluster: &ClusterClient, within: Duration) -> usize {
+    let id = eventually(within, "a leader", async || {
         for url in cluster.urls() {
             let status = cluster.status_of(url).await.ok();
             if let Some(status) = status.filter(|status| status.role == "leader") {
@@ -60,7 +61,7 @@ async fn after_kill_9_of_the_leader_the_next_grant_comes_soon_and_with_a_higher_
     let mut token = held.fencing_token();
 
     for _ in 0..2 {
-        let leads = leader(&cluster).await;
+        let leads = leader(&cluster, SOON).await;
         nodes[leads].kill().await;
         let killed = Instant::now();
         let grant = client
@@ -132,7 +133,7 @@ async fn a_waiter_at_a_frozen_leader_moves_to_the_new_one() {
         (lock.waiters.len() == 1).then_some(())
     })
     .await;
-    let leads = leader(&cluster).await;
+    let leads = leader(&cluster, SOON).await;
     // Its connections stay open, and nobody answers on them.
     nodes[leads].stop().await;
     let before = grant.fencing_token();

@@ -189,17 +189,7 @@ impl Fleet {
     /// Which node leads.
     async fn leader(&self) -> usize {
         let cluster = ClusterClient::new(self.client_config(Some(ADMIN_TOKEN))).expect("a client");
-        let id = eventually(SOON, "a leader", async || {
-            for url in cluster.urls() {
-                let status = cluster.status_of(url).await.ok();
-                if let Some(status) = status.filter(|status| status.role == "leader") {
-                    return Some(status.id);
-                }
-            }
-            None
-        })
-        .await;
-        usize::try_from(id).expect("a small id") - 1
+        crate::process::leader(&cluster, SOON).await
     }
 
     /// The cluster does its work, however it is being treated.
