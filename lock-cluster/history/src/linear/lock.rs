@@ -10,6 +10,8 @@ use crate::Attempt;
 /// What was done to the lock, and what it answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Deed {
+    /// This token had been given to somebody, whoever holds now.
+    Given(u64),
     /// Somebody got it, under this token.
     Acquired(Attempt, u64),
     /// Somebody may have got it; if the answer comes later, under this token.
@@ -126,6 +128,11 @@ impl<B: Begins> Specification for Lock<B> {
     fn apply(deed: &Deed, state: &State) -> (bool, State) {
         let holder = state.holder;
         match *deed {
+            Deed::Given(token) => {
+                let mut state = state.clone();
+                state.token = state.token.max(token);
+                (true, state)
+            }
             Deed::Acquired(attempt, token) => (
                 holder.can_be_free() && token > state.token,
                 state.with(Holder::One(Some(attempt), Some(token))),
@@ -144,7 +151,8 @@ impl<B: Begins> Specification for Lock<B> {
             }
             Deed::FoundHeld => (holder != Holder::Nobody, state.clone()),
             Deed::Released(attempt, token) => {
-                let held = holder.is(attempt, Some(token)) != Some(false);
+                // A holder of whom nothing is known has the highest token there is.
+                let held = holder.is(attempt, Some(token)) != Some(false) && token >= state.token;
                 (held, state.with(Holder::Nobody))
             }
             Deed::MayEnd(attempt, token) => (true, state.with(holder.without(attempt, token))),

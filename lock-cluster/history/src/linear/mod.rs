@@ -67,6 +67,11 @@ fn check_name(name: &LockName, all: &[Operation], found: &mut Found) {
     for chunk in returns.chunks(KNOWN_MAX) {
         let upto = chunk[chunk.len() - 1];
         let window = window(all, after, upto);
+        if window.is_empty() {
+            // Nothing but looks that began before it.
+            after = Some(upto);
+            continue;
+        }
         let open = window.iter().filter(|operation| operation.returned.is_none());
         if open.count() > OPEN_MAX {
             found.passed_over += 1;
@@ -87,7 +92,8 @@ fn check_name(name: &LockName, all: &[Operation], found: &mut Found) {
 /// What happened to a name between two steps, as far as it can be said without knowing the rest.
 fn window(all: &[Operation], after: Option<usize>, upto: usize) -> Vec<Operation> {
     let before = |step: usize| after.is_some_and(|after| step <= after);
-    // Somebody was told this token before the window. Lower ones were held, and given up, before it was granted.
+    // Somebody was told this token before the window. Lower ones were held, and given up, before it was granted: what is
+    // told of them late is old news. Whoever *asks* after that gets a higher one.
     let gone = all
         .iter()
         .filter(|operation| operation.returned.is_some_and(before))
@@ -95,17 +101,19 @@ fn window(all: &[Operation], after: Option<usize>, upto: usize) -> Vec<Operation
         .max();
     let cut = |operation: &Operation| match operation.returned {
         Some(returned) if before(returned) => None,
-        _ if operation.token().is_some_and(|token| Some(token) < gone) => None,
+        _ if operation.is_of_one_before(gone) && (before(operation.called) || operation.is_open()) => None,
         // It may have seen what was there before the window.
         Some(_) if before(operation.called) && operation.is_look() => None,
         Some(returned) if returned > upto => operation.clone().opened(),
         Some(_) => Some(operation.clone()),
         None => Some(operation.clone()),
     };
-    all.iter()
+    let given = gone.map(Operation::given);
+    let within = all
+        .iter()
         .filter(|operation| operation.called < upto)
-        .filter_map(cut)
-        .collect()
+        .filter_map(cut);
+    given.into_iter().chain(within).collect()
 }
 
 fn is_explained<B: Begins>(window: &[Operation]) -> bool {

@@ -17,6 +17,11 @@ pub(super) struct Operation {
 }
 
 impl Operation {
+    /// Before everything else of a window: this token had been given.
+    pub(super) fn given(token: u64) -> Self {
+        known(0, 0, Deed::Given(token))
+    }
+
     /// Under which token it got the lock.
     pub(super) fn granted(&self) -> Option<u64> {
         match self.deed {
@@ -30,8 +35,21 @@ impl Operation {
         match self.deed {
             Deed::Acquired(_, token) | Deed::Released(_, token) | Deed::MayBreak(token) => Some(token),
             Deed::MayAcquire(_, token) | Deed::MayEnd(_, token) => token,
-            Deed::Closed(_) | Deed::FoundHeld | Deed::SeenHeld(..) | Deed::SeenFree => None,
+            Deed::Given(_) | Deed::Closed(_) | Deed::FoundHeld | Deed::SeenHeld(..) | Deed::SeenFree => None,
         }
+    }
+
+    /// Whether it is about a holding that was over when `token` was granted.
+    pub(super) fn is_of_one_before(&self, token: Option<u64>) -> bool {
+        self.token().is_some_and(|own| Some(own) < token)
+    }
+
+    /// Whether it may as well not have happened.
+    pub(super) fn is_open(&self) -> bool {
+        matches!(
+            self.deed,
+            Deed::MayAcquire(..) | Deed::MayEnd(..) | Deed::MayBreak(_)
+        )
     }
 
     /// Whether it changes nothing.
@@ -46,7 +64,7 @@ impl Operation {
             Deed::Released(attempt, token) => Deed::MayEnd(attempt, Some(token)),
             Deed::Closed(attempt) => Deed::MayEnd(attempt, None),
             deed @ (Deed::MayAcquire(..) | Deed::MayEnd(..) | Deed::MayBreak(_)) => deed,
-            Deed::SeenHeld(..) | Deed::SeenFree | Deed::FoundHeld => return None,
+            Deed::Given(_) | Deed::SeenHeld(..) | Deed::SeenFree | Deed::FoundHeld => return None,
         };
         Some(Self {
             returned: None,

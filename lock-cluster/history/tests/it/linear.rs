@@ -248,6 +248,33 @@ fn tokens_that_nobody_was_told_do_not_turn_back_either() {
 }
 
 #[test]
+fn tokens_that_turn_back_a_window_later_are_not_explained() {
+    // Each window by itself is in order.
+    let turns = |tokens: u64| (1..=KNOWN_MAX as u64).flat_map(move |n| turn(tokens + n, tokens + n));
+    is_explained(turns(100).chain(turns(200)));
+    is_not_explained(turns(200).chain(turns(100)));
+}
+
+#[test]
+fn a_holder_that_a_window_ago_was_somebody_elses_predecessor_cannot_release() {
+    let [asked, got, goes, gone] = turn(1, 1);
+    let holds = [asked, got]
+        .into_iter()
+        .chain(all_but(2))
+        .chain([asks(2), gets(2, 2)]);
+    let found = found(holds.chain([goes, gone]));
+    let blamed = found.violations.iter().any(|told| told.contains("Given(2)"));
+    assert!(blamed, "the second window is as wrong as the first: {found:?}");
+}
+
+#[test]
+fn a_window_of_nothing_but_looks_that_began_before_it_is_nothing_to_explain() {
+    let looking = 0..2 * KNOWN_MAX as u64;
+    let begin = looking.clone().map(looks);
+    is_explained(begin.chain(looking.map(|number| sees(number, None))));
+}
+
+#[test]
 fn what_is_too_open_is_passed_over_and_counted() {
     let unknown = (10..).take(OPEN_MAX).map(asks);
     let found = found(unknown.chain(turn(1, 1)));
