@@ -45,6 +45,9 @@ async fn keep_alive(session: &Session, transport: &Transport) {
         tokio::select! {
             () = sleep_until(last_sent + session.ttl / 3) => {}
             () = async { session.woken().await; sleep_until(last_sent + PAUSE_MIN).await } => {}
+            // Whoever waits for an answer there cannot ask anybody else without giving up the place in line. Asking for
+            // the session's life finds the leader, and if it is another one, they hear of it.
+            () = transport.silence() => {}
         }
         if session.is_dry() {
             return;

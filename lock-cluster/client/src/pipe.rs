@@ -5,6 +5,11 @@
 //! connection does, or when the last handle is dropped; whoever waits then hears that there was no answer, which says
 //! nothing about what became of the call.
 //!
+//! A node that is frozen, or behind a cable that was cut, neither answers nor hangs up. So a node that owes an answer and
+//! says nothing is asked for a sign of life. If none comes by the next look the silence is told, which has the sessions
+//! ask the other nodes who leads (`keep_alive`); only much later is the pipe given up, because the node takes that for a
+//! client that went away, and whoever waits in line over it loses the place.
+//!
 //! Dropping a call tells the node. For an acquire that is what gives its place in line back.
 
 use std::collections::HashMap;
@@ -15,22 +20,23 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use lock_pipe::frame::{FrameReader, decode, put, put_raw};
-use lock_pipe::{Call, Done, Problem, REQUEST_BYTES_MAX, RESPONSE_BYTES_MAX, Request, Response, SILENCE_MAX};
+use lock_pipe::{
+    Call, Done, Problem, REQUEST_BYTES_MAX, RESPONSE_BYTES_MAX, Request, Response, SILENCE_MAX, WriteDeadline,
+};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, split};
 use tokio::sync::{Notify, oneshot};
-use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 use tokio_util::task::AbortOnDropHandle;
 
 /// Room for one read, kept while the pipe is idle.
 const READ_BYTES: usize = 16 << 10;
 /// Bytes that wait for a connection that takes none. More callers are turned away.
 const WAITING_BYTES_MAX: usize = 1 << 20;
-/// How long a write may make no progress.
-const WRITE_DEADLINE: Duration = Duration::from_secs(5);
 /// How often a pipe looks whether the node still talks.
-const LISTEN_EVERY: Duration = Duration::from_millis(2_500);
-/// A node that owes answers and has said nothing for so many looks is gone. The first one asks it for a sign of life.
-const SILENT_LOOKS_MAX: u32 = 3;
+const LISTEN_EVERY: Duration = Duration::from_secs(1);
+/// A node that owes answers and has said nothing for so many looks is gone. The first one asks it for a sign of life, and
+/// those after it tell that none came.
+const SILENT_LOOKS_MAX: u32 = 9;
 
 /// A handle; the last one ends the pipe.
 #[derive(Debug)]
@@ -58,8 +64,8 @@ struct State {
 }
 
 impl Pipe {
-    /// Puts a pipe on a connection that was upgraded.
-    pub(crate) fn on(io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> Self {
+    /// Puts a pipe on a connection that was upgraded. `silence` is notified as long as the node owes a sign of life.
+    pub(crate) fn on(io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, silence: Arc<Notify>) -> Self {
         let shared = Arc::new(Shared {
             state: Mutex::default(),
             wake: Notify::new(),
@@ -67,7 +73,7 @@ impl Pipe {
         // Closes also when the task is dropped, by this handle or by the end of its runtime.
         let closing = CloseOnDrop(shared.clone());
         let task = tokio::spawn(async move {
-            let ended = closing.0.converse(io).await;
+            let ended = closing.0.converse(io, &silence).await;
             closing
                 .0
                 .close(&ended.map_or_else(|error| error.to_string(), |()| "the node hung up".to_owned()));
@@ -172,10 +178,11 @@ impl Shared {
     }
 
     /// Sends and receives until the connection ends.
-    async fn converse(&self, io: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<()> {
+    async fn converse(&self, io: impl AsyncRead + AsyncWrite + Unpin, silence: &Notify) -> io::Result<()> {
         let (reader, mut writer) = split(io);
         let mut reader = FrameReader::new(reader).reading(READ_BYTES);
         let mut out = BytesMut::new();
+        let mut deadline = WriteDeadline::default();
         let mut looks = interval_at(Instant::now() + LISTEN_EVERY, LISTEN_EVERY);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // Looks since the node was heard, or since it last owed nothing; and since anything was said at all.
@@ -184,6 +191,7 @@ impl Shared {
             if out.is_empty() {
                 out = take(&mut self.state().out);
             }
+            let written_by = deadline.until(out.len());
             tokio::select! {
                 biased;
                 frame = reader.next(RESPONSE_BYTES_MAX) => {
@@ -198,13 +206,12 @@ impl Shared {
                         }
                     }
                 }
-                wrote = writer.write_buf(&mut out), if !out.is_empty() => {
-                    if wrote? == 0 {
-                        return Err(io::ErrorKind::WriteZero.into());
-                    }
-                }
+                wrote = writer.write_buf(&mut out), if !out.is_empty() => match wrote? {
+                    0 => return Err(io::ErrorKind::WriteZero.into()),
+                    bytes => deadline.wrote(bytes),
+                },
                 () = self.wake.notified(), if out.is_empty() => {}
-                () = sleep(WRITE_DEADLINE), if !out.is_empty() => {
+                () = sleep_until(written_by), if !out.is_empty() => {
                     return Err(io::Error::new(io::ErrorKind::TimedOut, "the node does not read"));
                 }
                 _ = looks.tick() => {
@@ -213,6 +220,9 @@ impl Shared {
                     idle_looks += 1;
                     if silent_looks > SILENT_LOOKS_MAX {
                         return Err(io::Error::new(io::ErrorKind::TimedOut, "the node is silent"));
+                    }
+                    if silent_looks > 1 {
+                        silence.notify_waiters();
                     }
                     if owed || LISTEN_EVERY * idle_looks >= SILENCE_MAX / 3 {
                         put_raw(&mut out, &[], REQUEST_BYTES_MAX)?;
@@ -243,8 +253,9 @@ impl Shared {
 #[cfg(test)]
 mod tests {
     use lock_core::SessionId;
-    use tokio::io::{DuplexStream, duplex};
-    use tokio::time::timeout;
+    use lock_pipe::WRITE_DEADLINE;
+    use tokio::io::{AsyncReadExt as _, DuplexStream, duplex};
+    use tokio::time::{sleep, timeout};
 
     use super::*;
 
@@ -254,7 +265,7 @@ mod tests {
 
     fn pipe() -> (Arc<Pipe>, FrameReader<DuplexStream>) {
         let (near, far) = duplex(1 << 10);
-        (Arc::new(Pipe::on(near)), FrameReader::new(far))
+        (Arc::new(Pipe::on(near, Arc::default())), FrameReader::new(far))
     }
 
     async fn asked(node: &mut FrameReader<DuplexStream>) -> Request {
@@ -300,6 +311,44 @@ mod tests {
         );
         assert!(!pipe.is_open());
         assert!(pipe.call(&CALL).await.is_err(), "and no other call is made");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_silence_is_told_soon_and_not_before_a_sign_of_life_was_asked_for() {
+        let (near, far) = duplex(1 << 10);
+        let silence = Arc::new(Notify::new());
+        let (pipe, mut node) = (Pipe::on(near, silence.clone()), FrameReader::new(far));
+        let told = silence.notified();
+        let begun = Instant::now();
+        let listening = async {
+            assert_eq!(asked(&mut node).await, Request::Call { id: 1, call: CALL });
+            assert!(node.expect(REQUEST_BYTES_MAX).await.unwrap().is_empty());
+            begun.elapsed()
+        };
+        let (asked_after, told_after) = tokio::select! {
+            both = async { tokio::join!(listening, async { told.await; begun.elapsed() }) } => both,
+            said = pipe.call(&CALL) => panic!("{said:?}"),
+        };
+        assert_eq!((asked_after, told_after), (LISTEN_EVERY, 2 * LISTEN_EVERY));
+        assert!(pipe.is_open(), "it is not given up yet");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_node_that_reads_a_byte_a_second_is_given_up_in_time() {
+        let (near, mut far) = duplex(1);
+        let pipe = Pipe::on(near, Arc::default());
+        let dawdling = async {
+            while far.read_u8().await.is_ok() {
+                sleep(Duration::from_secs(1)).await;
+            }
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            said = timeout(WRITE_DEADLINE + Duration::from_millis(1), pipe.call(&CALL)) => {
+                assert_eq!(said.expect("in time"), Err("the node does not read".to_owned()));
+            }
+            () = dawdling => unreachable!(),
+        }
     }
 
     #[tokio::test(start_paused = true)]

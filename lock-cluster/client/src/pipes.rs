@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use lock_pipe::PROTOCOL;
 use reqwest::{RequestBuilder, StatusCode, header};
+use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
 use crate::leaders::NodeUrl;
@@ -28,6 +29,8 @@ pub(crate) enum Way {
 #[derive(Debug, Default)]
 pub(crate) struct Pipes {
     slots: Mutex<BTreeMap<NodeUrl, Arc<Slot>>>,
+    /// Told by pipes to nodes that owe an answer and show no sign of life.
+    silence: Arc<Notify>,
 }
 
 #[derive(Debug, Default)]
@@ -62,7 +65,7 @@ impl Pipes {
         if let Some(way) = slot.way() {
             return Ok(way);
         }
-        let opened = timeout(OPEN_WITHIN, open(upgrade())).await;
+        let opened = timeout(OPEN_WITHIN, open(upgrade(), &self.silence)).await;
         let opened = opened.unwrap_or_else(|_| Err(format!("no pipe within {OPEN_WITHIN:?}")))?;
         let (known, way) = match opened {
             Opened::Pipe(pipe) => (Known::Pipe(pipe.clone()), Way::Pipe(pipe)),
@@ -75,6 +78,11 @@ impl Pipes {
         };
         *slot.known.lock().unwrap_or_else(PoisonError::into_inner) = known;
         Ok(way)
+    }
+
+    /// Completes when, from now on, a node is silent that owes an answer.
+    pub(crate) async fn silence(&self) {
+        self.silence.notified().await;
     }
 
     fn slot(&self, node: &NodeUrl) -> Arc<Slot> {
@@ -104,7 +112,7 @@ enum Opened {
 }
 
 /// Asks for a pipe.
-async fn open(request: RequestBuilder) -> Result<Opened, String> {
+async fn open(request: RequestBuilder, silence: &Arc<Notify>) -> Result<Opened, String> {
     let cause = |error: reqwest::Error| root_cause(&error);
     let request = request
         .header(header::CONNECTION, "upgrade")
@@ -113,7 +121,7 @@ async fn open(request: RequestBuilder) -> Result<Opened, String> {
     match response.status() {
         StatusCode::SWITCHING_PROTOCOLS => {
             let connection = response.upgrade().await.map_err(cause)?;
-            Ok(Opened::Pipe(Arc::new(Pipe::on(connection))))
+            Ok(Opened::Pipe(Arc::new(Pipe::on(connection, silence.clone()))))
         }
         status if status.is_server_error() => Ok(Opened::NotNow),
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS => {

@@ -3,8 +3,8 @@
 //! Which node is asked, how often, and what its answer means is [`Asking`]'s; here it is asked, once.
 //!
 //! A waiting acquire cannot be cut short to see whether its node still lives: hanging up *is* giving up the place
-//! in the queue. Instead it watches for somebody else to be proven leader (the keep-alives find out within a
-//! third of the TTL), and moves over then, with the same id.
+//! in the queue. Instead it watches for somebody else to be proven leader, and moves over then, with the same id. Who
+//! finds that out is the keep-alive: within a third of the TTL, or sooner, when a pipe tells of a silent node.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -133,6 +133,11 @@ impl Transport {
 
     pub(crate) fn nodes(&self) -> &[NodeUrl] {
         self.leaders.nodes()
+    }
+
+    /// Completes when, from now on, a node shows no sign of life to those who wait for its answers.
+    pub(crate) async fn silence(&self) {
+        self.pipes.silence().await;
     }
 
     /// One try at one node: an answer, silence, or news that somebody else leads.

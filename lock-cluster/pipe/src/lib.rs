@@ -45,10 +45,12 @@
 //! uses HTTP.
 
 pub mod frame;
+mod patience;
 mod words;
 
 use std::time::Duration;
 
+pub use patience::{WRITE_DEADLINE, WriteDeadline};
 pub use words::{Answer, Call, Done, Leader, Problem, Request, Response};
 
 /// Where a pipe begins.

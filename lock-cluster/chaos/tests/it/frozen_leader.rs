@@ -7,9 +7,9 @@ use lock_client::{Grant, LockClient};
 use reqwest::{Client, StatusCode};
 use serde_json::Value;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::raw::{SOON, client};
+use crate::raw::{SOON, client, until_waiters};
 
 const TTL: Duration = Duration::from_secs(6);
 /// Sessions that live through it, each holding something.
@@ -87,6 +87,39 @@ async fn a_leader_that_was_stopped_expires_nobody_and_does_not_answer_with_the_o
         BYSTANDERS as u64 + 2,
         "no session was ended: {status:?}"
     );
+}
+
+/// A waiter cannot ask anybody else without giving up its place. With so long a TTL its keep-alive would find the new leader
+/// only after twenty seconds, and its pipe be given up after ten.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_waiter_at_a_leader_that_was_stopped_moves_on_long_before_its_keep_alive_is_due() {
+    const PATIENT_TTL: Duration = Duration::from_secs(60);
+    /// Two looks at a silent pipe, one try of a keep-alive at the node that is stopped, and as much again.
+    const WITHIN: Duration = Duration::from_secs(7);
+    let cluster = Cluster::start(3, Setup::default()).await.unwrap();
+    let gate = ["gate".to_owned()];
+    let holder = client(&cluster, "holder", TTL).await;
+    let held = holder.acquire(&gate, SOON).await.unwrap();
+    let waiter = client(&cluster, "waiter", PATIENT_TTL).await;
+    let waiting = tokio::spawn(async move { waiter.acquire(&gate, Duration::from_secs(60)).await });
+    until_waiters(&cluster, "gate", 1).await;
+
+    let leader = cluster.wait_for_leader(SOON).await.unwrap();
+    cluster.freeze(leader);
+    let frozen = Instant::now();
+    let before = held.fencing_token();
+    held.release().await.expect("released at the new leader");
+    let granted = timeout(SOON, waiting).await.expect("the waiter moves on");
+    let granted = granted.unwrap().expect("granted by the new leader");
+    let waited = frozen.elapsed();
+    println!("the waiter was granted {waited:?} after its leader was stopped");
+    assert!(waited <= WITHIN, "it took {waited:?}");
+    assert_eq!(
+        granted.fencing_token(),
+        before + 1,
+        "it had kept its place in line"
+    );
+    cluster.thaw(leader);
 }
 
 /// What one particular node says, whether it leads or not.

@@ -3,7 +3,7 @@
 //! One task does all of it: it takes requests in, polls the calls that are under way, and writes what was answered.
 //! Answers go first, then writing, then reading, so that whatever is decided at the same time leaves in one write,
 //! and a client that does not read is not read from either. Nothing here can grow: calls under way and bytes not yet
-//! written have a limit, a write that does not move has a deadline, and so has a client's silence.
+//! written have a limit, what waits to be written has a deadline, and so has a client's silence.
 //!
 //! When the task ends, for whatever reason, the calls under way are dropped with it. Dropping an acquire is what gives
 //! it up, as everywhere in the service.
@@ -20,12 +20,13 @@ use futures::stream::{FuturesUnordered, StreamExt as _};
 use lock_pipe::frame::{FrameReader, decode, put, put_raw};
 use lock_pipe::{
     Answer, Call, Leader, Problem, REQUEST_BYTES_MAX, RESPONSE_BYTES_MAX, Request, Response, SILENCE_MAX,
+    WriteDeadline,
 };
 use service_kit::Seat;
 use service_kit::problem::Problem as HttpProblem;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::time::{interval_at, sleep};
+use tokio::time::{interval_at, sleep, sleep_until};
 
 use super::super::Api;
 use super::metrics::Kind;
@@ -39,8 +40,6 @@ const CALLS_AND_RESERVE_MAX: usize = 2 * CALLS_MAX;
 const OUT_BYTES_MAX: usize = 256 << 10;
 /// Room for one read, kept while a pipe is idle.
 const READ_BYTES: usize = 8 << 10;
-/// How long a write may make no progress.
-const WRITE_DEADLINE: Duration = Duration::from_secs(5);
 /// How long the last answers may take to leave when the node stops.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
@@ -84,6 +83,7 @@ async fn converse<A: Future<Output = Answer>>(
 ) -> io::Result<()> {
     let mut was_busy = false;
     let mut out = BytesMut::new();
+    let mut deadline = WriteDeadline::default();
     let mut calls = FuturesUnordered::new();
     let mut cancels: HashMap<u64, AbortHandle> = HashMap::new();
     let mut closing = pin!(closing);
@@ -96,6 +96,7 @@ async fn converse<A: Future<Output = Answer>>(
             was_busy = !was_busy;
             busy(was_busy);
         }
+        let written_by = deadline.until(out.len());
         tokio::select! {
             biased;
             Some((id, answered)) = calls.next(), if room => {
@@ -104,11 +105,10 @@ async fn converse<A: Future<Output = Answer>>(
                     put(&mut out, &Response { id, answer }, RESPONSE_BYTES_MAX)?;
                 }
             }
-            wrote = writer.write_buf(&mut out), if !out.is_empty() => {
-                if wrote? == 0 {
-                    return Err(io::ErrorKind::WriteZero.into());
-                }
-            }
+            wrote = writer.write_buf(&mut out), if !out.is_empty() => match wrote? {
+                0 => return Err(io::ErrorKind::WriteZero.into()),
+                bytes => deadline.wrote(bytes),
+            },
             frame = reader.next(REQUEST_BYTES_MAX), if room && open => {
                 heard = true;
                 match frame?.as_deref() {
@@ -136,7 +136,7 @@ async fn converse<A: Future<Output = Answer>>(
             }
             // The service has stopped before: every call under way is being answered, and no other is taken.
             () = &mut closing, if open => open = false,
-            () = sleep(WRITE_DEADLINE), if !out.is_empty() => {
+            () = sleep_until(written_by), if !out.is_empty() => {
                 return Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read"));
             }
             _ = silence.tick() => {
@@ -196,7 +196,7 @@ mod tests {
     use std::task::{Context, Poll};
 
     use lock_core::{AcquireId, LockNames, SessionId, WaitMs};
-    use lock_pipe::Done;
+    use lock_pipe::{Done, WRITE_DEADLINE};
     use tokio::io::{AsyncReadExt as _, DuplexStream, duplex, empty, sink};
     use tokio::time::timeout;
 
@@ -259,15 +259,21 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_write_that_does_not_move_has_a_deadline() {
-        let (_never_reads, writer): (DuplexStream, DuplexStream) = duplex(1);
-        let reader = requests(&[Request::Call { id: 1, call: CALL }]);
-        let ended = timeout(
-            2 * WRITE_DEADLINE,
-            converse(reader, writer, pending(), idle, done),
-        )
-        .await;
-        assert_eq!(ended.unwrap().unwrap_err().kind(), io::ErrorKind::TimedOut);
+    async fn a_client_that_reads_nothing_or_a_byte_a_second_is_hung_up_on_in_time() {
+        for reads in [false, true] {
+            let (mut client, writer): (DuplexStream, DuplexStream) = duplex(1);
+            let dawdling = tokio::spawn(async move {
+                while !reads || client.read_u8().await.is_ok() {
+                    sleep(Duration::from_secs(1)).await;
+                }
+            });
+            let asked: Vec<Request> = (0..50).map(|id| Request::Call { id, call: CALL }).collect();
+            let conversing = converse(requests(&asked), writer, pending(), idle, done);
+            let ended = timeout(WRITE_DEADLINE + Duration::from_millis(1), conversing).await;
+            let ended = ended.expect("in time").unwrap_err();
+            assert_eq!(ended.kind(), io::ErrorKind::TimedOut);
+            dawdling.abort();
+        }
     }
 
     /// Notes how much each write took.
