@@ -40,9 +40,9 @@ pub(crate) struct ClusterArgs {
     /// File with the bearer token for administrative calls (else the environment variable LOCK_ADMIN_TOKEN)
     #[arg(long, global = true, env = "LOCK_ADMIN_TOKEN_FILE")]
     token_file: Option<PathBuf>,
-    /// File with the bearer token that the nodes want of every client (else the environment variable LOCK_TOKEN);
+    /// File with the bearer token that the nodes want of every client (else the environment variable LOCK_CLIENT_TOKEN);
     /// an administrator's token does as well
-    #[arg(long, global = true, env = "LOCK_TOKEN_FILE")]
+    #[arg(long, global = true, env = "LOCK_CLIENT_TOKEN_FILE")]
     client_token_file: Option<PathBuf>,
 }
 
@@ -158,7 +158,7 @@ impl ClusterArgs {
         let mut config = ClientConfig::new(&self.urls);
         config.token = match token(self.token_file.as_deref(), "LOCK_ADMIN_TOKEN")? {
             Some(admin) => Some(admin),
-            None => token(self.client_token_file.as_deref(), "LOCK_TOKEN")?,
+            None => token(self.client_token_file.as_deref(), "LOCK_CLIENT_TOKEN")?,
         };
         Ok(config)
     }

@@ -5,9 +5,9 @@
 //! the environment, never from an argument: arguments are readable by every user of the machine.
 
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use clap::Args;
 
 use crate::config::{Member, NodeConfig, PeerTlsFiles, Secret};
@@ -188,10 +188,10 @@ impl MemberArgs {
                 .data_dir
                 .unwrap_or_else(|| PathBuf::from(format!("data/lock-node-{id}"))),
             bootstrap: self.bootstrap,
-            peer_secret: secret(self.peer_secret_file.as_deref(), PEER_SECRET)?,
+            peer_secret: Secret::read(self.peer_secret_file.as_deref(), PEER_SECRET)?,
             peer_tls: self.peer_tls.into_files()?,
-            admin_token: secret(self.admin_token_file.as_deref(), ADMIN_TOKEN)?,
-            client_token: secret(self.client_token_file.as_deref(), CLIENT_TOKEN)?,
+            admin_token: Secret::read(self.admin_token_file.as_deref(), ADMIN_TOKEN)?,
+            client_token: Secret::read(self.client_token_file.as_deref(), CLIENT_TOKEN)?,
             enable_faults,
         };
         config.validate()?;
@@ -205,19 +205,6 @@ fn resolve(addr: &str) -> anyhow::Result<SocketAddr> {
         .to_socket_addrs()
         .with_context(|| format!("{addr:?} is no host:port to listen on"))?;
     found.next().with_context(|| format!("{addr:?} has no address"))
-}
-
-/// The secret in the file, or else in the environment. A file that was named must be there and say something.
-fn secret(file: Option<&Path>, variable: &str) -> anyhow::Result<Option<Secret>> {
-    let Some(file) = file else {
-        return Ok(std::env::var(variable).ok().and_then(Secret::new));
-    };
-    let text =
-        std::fs::read_to_string(file).with_context(|| format!("reading the secret in {}", file.display()))?;
-    match Secret::new(text) {
-        Some(secret) => Ok(Some(secret)),
-        None => bail!("the secret file {} is empty", file.display()),
-    }
 }
 
 #[cfg(test)]
@@ -311,16 +298,5 @@ mod tests {
             "c",
         ]);
         assert_eq!(three.unwrap().map(|files| files.ca), Some(PathBuf::from("c")));
-    }
-
-    #[test]
-    fn a_secret_is_read_from_a_file_that_must_say_something() {
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("secret");
-        std::fs::write(&file, "  \n").unwrap();
-        assert!(secret(Some(&file), "UNUSED").is_err());
-        std::fs::write(&file, "tell nobody\n").unwrap();
-        assert_eq!(secret(Some(&file), "UNUSED").unwrap(), Secret::new("tell nobody"));
-        assert!(secret(Some(&dir.path().join("missing")), "UNUSED").is_err());
     }
 }

@@ -9,33 +9,10 @@
 //! is therefore refused instead of warned about.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-/// A value that must not appear in logs, in `/v1/cluster` or in a panic message.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
-
-impl Secret {
-    /// Takes a secret as text. An empty or blank one is no secret: `None`.
-    pub fn new(text: impl Into<String>) -> Option<Self> {
-        let text = text.into();
-        let trimmed = text.trim();
-        (!trimmed.is_empty()).then(|| Self(trimmed.to_owned()))
-    }
-
-    /// The bytes, for a key derivation or a constant-time comparison. Never for display.
-    pub fn expose(&self) -> &[u8] {
-        self.0.as_bytes()
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(…)")
-    }
-}
+pub use service_kit::Secret;
 
 /// One member of the cluster, as every node is told about it: `1=127.0.0.1:8601,127.0.0.1:8501`.
 ///
@@ -250,13 +227,5 @@ mod tests {
         ] {
             assert!(text.parse::<Member>().is_err(), "{text:?} was accepted");
         }
-    }
-
-    #[test]
-    fn a_secret_never_shows_itself() {
-        let secret = Secret::new(" tell nobody ").unwrap();
-        assert_eq!(format!("{secret:?}"), "Secret(…)");
-        assert_eq!(secret.expose(), b"tell nobody");
-        assert_eq!(Secret::new("  "), None);
     }
 }

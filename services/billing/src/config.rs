@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lock_node::NodeConfig;
 use lock_node::cli::EmbeddedNodeArgs;
-use service_kit::CommonArgs;
+use service_kit::{CommonArgs, Secret};
 use ticketing_types::Strategy;
 
 const GATEWAY_URL: &str = "http://127.0.0.1:8401";
@@ -27,6 +27,8 @@ pub struct Config {
     pub gateway_urls: Vec<String>,
     /// Client URLs of the lock cluster's nodes.
     pub lock_urls: Vec<String>,
+    /// What the lock cluster wants of its clients, where it wants a token.
+    pub lock_token: Option<Secret>,
     /// For requests that name no strategy.
     pub default_strategy: Strategy,
     /// How long a request waits for a lock.
@@ -52,6 +54,7 @@ impl Config {
             database_url: database_url.into(),
             gateway_urls: vec![gateway_url.into()],
             lock_urls: Vec::new(),
+            lock_token: None,
             default_strategy: Strategy::Raft,
             lock_wait: Duration::from_millis(LOCK_WAIT_MS),
             session_ttl: Duration::from_millis(SESSION_TTL_MS),
@@ -111,7 +114,8 @@ impl Args {
             instance: self.common.instance_or("billing"),
             database_url: self.database_url,
             gateway_urls: self.gateway_urls,
-            lock_urls: self.common.lock_urls,
+            lock_token: self.common.lock.token()?,
+            lock_urls: self.common.lock.lock_urls,
             default_strategy: self.common.strategy,
             lock_wait: Duration::from_millis(self.lock_wait_ms),
             session_ttl: Duration::from_millis(self.session_ttl_ms),

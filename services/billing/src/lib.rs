@@ -30,7 +30,7 @@ pub use config::{Args, Config};
 
 use std::time::Duration;
 
-use guard::{GuardConfig, Guards};
+use guard::{ClientConfig, Guards};
 use lock_node::HostedNode;
 use service_db::Db;
 use service_kit::{Faults, Metrics, Peer, Readiness, Running, ServiceInfo, Starting};
@@ -54,10 +54,11 @@ async fn start_parts(config: Config, shutdown: CancellationToken) -> anyhow::Res
     let db = Db::connect(&config.database_url, store::MIGRATIONS).await?;
     let faults = Faults::new(config.enable_faults, &FAULT_POINTS);
     let node = HostedNode::start(config.embedded_node, &shutdown).await?;
-    let guards = Guards::new(GuardConfig {
-        lock_urls: config.lock_urls,
-        session_ttl: config.session_ttl,
+    let guards = Guards::new(ClientConfig {
+        ttl: config.session_ttl,
         label: config.instance.clone(),
+        token: config.lock_token.as_ref().map(|token| token.expose().to_owned()),
+        ..ClientConfig::new(config.lock_urls)
     });
     let gateway = Peer::new(
         &service_kit::http_client(),

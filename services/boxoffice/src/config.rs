@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use service_kit::LogFormat;
+use service_kit::{LockArgs, LogFormat, Secret};
 
 /// How often the instances are asked whether they are ready, in milliseconds.
 const PROBE_EVERY_MS: u64 = 500;
@@ -28,6 +28,9 @@ pub struct Config {
     pub gateway: String,
     /// Client URLs of the lock cluster's nodes.
     pub lock_nodes: Vec<String>,
+    /// What the lock cluster wants of its clients, for the front door's own questions. Whoever asks through the front
+    /// door shows a token of their own.
+    pub lock_token: Option<Secret>,
     /// How often the instances are asked whether they are ready.
     pub probe_every: Duration,
     /// How long an answer may take before the front door says that it does not know.
@@ -51,6 +54,7 @@ impl Default for Config {
             billing: on(&[8301, 8302]),
             gateway: "http://127.0.0.1:8401".to_owned(),
             lock_nodes: on(&[8501, 8502, 8503]),
+            lock_token: None,
             probe_every: Duration::from_millis(PROBE_EVERY_MS),
             answer_within: Duration::from_millis(ANSWER_WITHIN_MS),
         }
@@ -100,14 +104,9 @@ pub struct Args {
     #[arg(long, env = "GATEWAY_URL", default_value = "http://127.0.0.1:8401")]
     pub gateway_url: String,
 
-    /// Client URLs of the lock cluster's nodes, comma-separated
-    #[arg(
-        long,
-        env = "LOCK_URLS",
-        value_delimiter = ',',
-        default_value = "http://127.0.0.1:8501,http://127.0.0.1:8502,http://127.0.0.1:8503"
-    )]
-    pub lock_urls: Vec<String>,
+    /// Where the lock cluster is
+    #[command(flatten)]
+    pub lock: LockArgs,
 
     /// How often instances are asked whether they are ready, in milliseconds
     #[arg(long, env = "PROBE_EVERY_MS", default_value_t = PROBE_EVERY_MS)]
@@ -124,18 +123,22 @@ pub struct Args {
 
 impl Args {
     /// The flags as plain values.
-    pub fn into_config(self) -> Config {
-        Config {
+    ///
+    /// # Errors
+    /// The lock cluster's token cannot be read.
+    pub fn into_config(self) -> anyhow::Result<Config> {
+        Ok(Config {
             listen: self.listen,
             instance: self.instance,
             checkout: self.checkout_urls,
             inventory: self.inventory_urls,
             billing: self.billing_urls,
             gateway: self.gateway_url,
-            lock_nodes: self.lock_urls,
+            lock_token: self.lock.token()?,
+            lock_nodes: self.lock.lock_urls,
             probe_every: Duration::from_millis(self.probe_every_ms.max(50)),
             answer_within: Duration::from_millis(self.answer_within_ms),
-        }
+        })
     }
 }
 
@@ -146,7 +149,7 @@ mod tests {
 
     #[test]
     fn without_flags_everybody_is_on_the_usual_ports() {
-        let config = Args::parse_from(["boxoffice"]).into_config();
+        let config = Args::parse_from(["boxoffice"]).into_config().expect("no token");
         assert_eq!(format!("{config:?}"), format!("{:?}", Config::default()));
     }
 }

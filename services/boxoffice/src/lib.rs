@@ -62,7 +62,12 @@ async fn start_parts(config: Config, shutdown: CancellationToken) -> anyhow::Res
     let inventory = pool("inventory", &config.inventory)?;
     let billing = pool("billing", &config.billing)?;
     let gateway = pool("gateway", std::slice::from_ref(&config.gateway))?;
-    let nodes = Nodes::new(&client, &config.lock_nodes, config.answer_within)?;
+    let nodes = Nodes::new(
+        &client,
+        &config.lock_nodes,
+        config.lock_token.as_ref(),
+        config.answer_within,
+    )?;
 
     let (topology, topology_seen) = watch::channel(Topology::default());
     let locks = watch::Sender::new(Vec::new());

@@ -7,6 +7,6 @@ use clap::Parser as _;
 async fn main() -> anyhow::Result<()> {
     let args = Args::parse();
     let log_format = args.log_format;
-    let config = args.into_config();
+    let config = args.into_config()?;
     service_kit::program::run(log_format, |shutdown| start(config, shutdown)).await
 }

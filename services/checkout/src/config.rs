@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lock_node::NodeConfig;
 use lock_node::cli::EmbeddedNodeArgs;
-use service_kit::{CommonArgs, LogFormat};
+use service_kit::{CommonArgs, LogFormat, Secret};
 use ticketing_types::{HoldTtlMs, Strategy};
 
 const PORT: u16 = 8101;
@@ -32,6 +32,8 @@ pub struct Config {
     pub default_strategy: Strategy,
     /// The lock nodes' client URLs.
     pub lock_urls: Vec<String>,
+    /// What the lock cluster wants of its clients, where it wants a token.
+    pub lock_token: Option<Secret>,
     /// How long the session with the lock cluster outlives this process.
     pub session_ttl: Duration,
     /// Inventory's base URLs, all instances.
@@ -72,6 +74,7 @@ impl Config {
             database_url: database_url.into(),
             default_strategy: Strategy::Raft,
             lock_urls,
+            lock_token: None,
             session_ttl: Duration::from_millis(SESSION_TTL_MS),
             inventory_urls,
             billing_urls,
@@ -169,7 +172,8 @@ impl Args {
             instance: self.common.instance_or("checkout"),
             database_url: self.database_url,
             default_strategy: self.common.strategy,
-            lock_urls: self.common.lock_urls,
+            lock_token: self.common.lock.token()?,
+            lock_urls: self.common.lock.lock_urls,
             session_ttl: Duration::from_millis(self.session_ttl_ms),
             inventory_urls: self.inventory_urls,
             billing_urls: self.billing_urls,

@@ -31,7 +31,7 @@ pub use config::{Args, Config};
 
 use std::time::Duration;
 
-use guard::{GuardConfig, Guards};
+use guard::{ClientConfig, Guards};
 use lock_node::HostedNode;
 use service_kit::{Faults, Metrics, Peer, Readiness, Running, ServiceInfo, Starting, http_client};
 use tokio::net::TcpListener;
@@ -80,10 +80,11 @@ pub async fn assemble(config: &Config, shutdown: &CancellationToken) -> anyhow::
     let mut points = vec![domain::buy::CRITICAL_SECTION];
     points.extend(FAULT_POINTS);
     let faults = Faults::new(config.enable_faults, &points);
-    let guards = Guards::new(GuardConfig {
-        lock_urls: config.lock_urls.clone(),
-        session_ttl: config.session_ttl,
+    let guards = Guards::new(ClientConfig {
+        ttl: config.session_ttl,
         label: config.instance.clone(),
+        token: config.lock_token.as_ref().map(|token| token.expose().to_owned()),
+        ..ClientConfig::new(config.lock_urls.clone())
     });
     let driver = Driver::new(
         store.clone(),

@@ -16,6 +16,9 @@ pub enum GuardError {
         /// What went wrong, for the log. Not for an answer's body.
         detail: String,
     },
+    /// The lock cluster wants a token of its clients, and this service has none or a wrong one.
+    #[error("the lock cluster refuses this service: LOCK_CLIENT_TOKEN is missing or is not the cluster's")]
+    LockRefused,
     /// The strategy cannot be used here: not built in, or what it needs is not configured.
     #[error("the strategy {strategy} is not available: {reason}")]
     StrategyUnavailable {
@@ -31,7 +34,7 @@ impl GuardError {
     pub fn slug(&self) -> &'static str {
         match self {
             Self::WaitTimeout => "lock-wait-timeout",
-            Self::LockUnavailable { .. } => "lock-unavailable",
+            Self::LockUnavailable { .. } | Self::LockRefused => "lock-unavailable",
             Self::StrategyUnavailable { .. } => "strategy-unavailable",
         }
     }
@@ -43,7 +46,23 @@ impl GuardError {
                 "somebody else held the lock for the whole wait; nothing was done".to_owned()
             }
             Self::LockUnavailable { .. } => "the lock cluster did not answer; nothing was done".to_owned(),
+            Self::LockRefused => {
+                "the lock cluster does not take this service for one of its clients; nothing was done"
+                    .to_owned()
+            }
             Self::StrategyUnavailable { .. } => self.to_string(),
+        }
+    }
+
+    /// Tells the people who run the service: contention is everyday, a cluster that is away is not, and a refused
+    /// token does not pass by itself.
+    pub fn log(&self) {
+        match self {
+            Self::WaitTimeout | Self::StrategyUnavailable { .. } => {
+                tracing::debug!(error = %self, "a section was not entered");
+            }
+            Self::LockUnavailable { .. } => tracing::warn!(error = %self, "a section could not be entered"),
+            Self::LockRefused => tracing::error!(error = %self, "no section can be entered"),
         }
     }
 
@@ -52,7 +71,7 @@ impl GuardError {
         match self {
             Self::WaitTimeout | Self::LockUnavailable { .. } => Duration::from_secs(1),
             // Configuration does not change by itself within seconds.
-            Self::StrategyUnavailable { .. } => Duration::from_secs(60),
+            Self::LockRefused | Self::StrategyUnavailable { .. } => Duration::from_secs(60),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use lock_client::ClientConfig;
 use ticketing_types::Strategy;
 
 use crate::strategy::cluster::Cluster;
@@ -15,29 +16,6 @@ use crate::{Entry, GuardError};
 
 /// Longest wait that is ever passed on to a lock; the cluster takes no longer one (DESIGN §5.6).
 const WAIT_MAX: Duration = Duration::from_secs(60);
-
-/// What the strategies need.
-#[derive(Debug, Clone)]
-pub struct GuardConfig {
-    /// Base URLs of the lock nodes' client ports. Without any, the strategies that need the cluster are
-    /// unavailable, and nothing else changes.
-    pub lock_urls: Vec<String>,
-    /// How long the process's session outlives the process.
-    pub session_ttl: Duration,
-    /// Who holds, for people who look at the cluster: `inventory-1`.
-    pub label: String,
-}
-
-impl GuardConfig {
-    /// The strategies that need no cluster.
-    pub fn local(label: impl Into<String>) -> Self {
-        Self {
-            lock_urls: Vec::new(),
-            session_ttl: Duration::from_secs(5),
-            label: label.into(),
-        }
-    }
-}
 
 /// All strategies of one process. Cheap to clone; clones share the session and the mutexes.
 ///
@@ -56,10 +34,11 @@ impl std::fmt::Debug for Guards {
 }
 
 impl Guards {
-    /// Builds every strategy of this version. Nothing is connected yet, so that a service can start before its
-    /// lock cluster does.
-    pub fn new(config: GuardConfig) -> Self {
-        let cluster = Arc::new(Cluster::new(config));
+    /// Builds every strategy of this version, for the lock cluster at `cluster`. Nothing is connected yet, so that a
+    /// service can start before its lock cluster does. Without any URL, the strategies that need the cluster are
+    /// unavailable, and nothing else changes.
+    pub fn new(cluster: ClientConfig) -> Self {
+        let cluster = Arc::new(Cluster::new(cluster));
         let by_strategy: [(Strategy, Box<dyn Guard>); 6] = [
             (Strategy::None, Box::new(Unguarded)),
             (Strategy::Process, Box::new(Process::default())),

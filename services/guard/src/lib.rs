@@ -49,5 +49,6 @@ mod strategy;
 pub use attempts::Attempts;
 pub use entry::{Entry, KeepAlivePaused};
 pub use error::GuardError;
-pub use guards::{GuardConfig, Guards};
+pub use guards::Guards;
+pub use lock_client::ClientConfig;
 pub use rule::WriteRule;

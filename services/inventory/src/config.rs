@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lock_node::NodeConfig;
 use lock_node::cli::EmbeddedNodeArgs;
-use service_kit::CommonArgs;
+use service_kit::{CommonArgs, Secret};
 use ticketing_types::Strategy;
 
 /// Sells what there is: events, holds and tickets
@@ -52,7 +52,8 @@ impl Args {
             instance: self.common.instance_or("inventory"),
             database_url: self.database_url,
             default_strategy: self.common.strategy,
-            lock_urls: self.common.lock_urls,
+            lock_token: self.common.lock.token()?,
+            lock_urls: self.common.lock.lock_urls,
             enable_faults: self.common.enable_faults,
             hold_ttl: Duration::from_millis(self.hold_ttl_ms),
             lock_wait: Duration::from_millis(self.lock_wait_ms),
@@ -76,6 +77,8 @@ pub struct Config {
     pub default_strategy: Strategy,
     /// The lock nodes' client URLs.
     pub lock_urls: Vec<String>,
+    /// What the lock cluster wants of its clients, where it wants a token.
+    pub lock_token: Option<Secret>,
     /// Whether faults may be injected.
     pub enable_faults: bool,
     /// How long a hold lasts when the request does not say.
@@ -99,6 +102,7 @@ impl Config {
             database_url: database_url.into(),
             default_strategy: Strategy::Raft,
             lock_urls: Vec::new(),
+            lock_token: None,
             enable_faults: false,
             hold_ttl: Duration::from_secs(60),
             lock_wait: Duration::from_secs(30),

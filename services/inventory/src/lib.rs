@@ -25,7 +25,7 @@ mod workers;
 
 use std::time::Duration;
 
-use guard::{GuardConfig, Guards};
+use guard::{ClientConfig, Guards};
 use lock_node::HostedNode;
 use service_kit::{Faults, Metrics, Readiness, Running, ServiceInfo, Starting};
 use tokio_util::sync::CancellationToken;
@@ -53,10 +53,11 @@ async fn start_parts(config: Config, shutdown: CancellationToken) -> anyhow::Res
     let listener = service_kit::bind(config.listen)?;
     let store = Store::connect(&config.database_url).await?;
     let member = HostedNode::start(config.embedded_node, &shutdown).await?;
-    let guards = Guards::new(GuardConfig {
-        lock_urls: config.lock_urls,
-        session_ttl: config.session_ttl,
+    let guards = Guards::new(ClientConfig {
+        ttl: config.session_ttl,
         label: config.instance.clone(),
+        token: config.lock_token.as_ref().map(|token| token.expose().to_owned()),
+        ..ClientConfig::new(config.lock_urls)
     });
     let faults = Faults::new(config.enable_faults, &FAULT_POINTS);
     let sections = TaskTracker::new();

@@ -3,8 +3,14 @@
 //! `PORT` is a parameter of the type, so that `--help` shows the real default of each service.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use ticketing_types::Strategy;
+
+use crate::Secret;
+
+/// Environment variable with the token that the lock cluster wants of its clients, where no file is given.
+pub const LOCK_CLIENT_TOKEN: &str = "LOCK_CLIENT_TOKEN";
 
 /// How logs are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
@@ -29,14 +35,9 @@ pub struct CommonArgs<const PORT: u16> {
     #[arg(long, env = "INSTANCE")]
     pub instance: Option<String>,
 
-    /// Client URLs of the lock cluster's nodes, comma-separated
-    #[arg(
-        long,
-        env = "LOCK_URLS",
-        value_delimiter = ',',
-        default_value = "http://127.0.0.1:8501,http://127.0.0.1:8502,http://127.0.0.1:8503"
-    )]
-    pub lock_urls: Vec<String>,
+    /// Where the lock cluster is
+    #[command(flatten)]
+    pub lock: LockArgs,
 
     /// Strategy for requests that name none in `Lock-Strategy`
     #[arg(long, env = "STRATEGY", default_value = "raft", value_parser = parse_strategy)]
@@ -55,6 +56,34 @@ impl<const PORT: u16> CommonArgs<PORT> {
     /// The instance's name: as given, or else `<service>-1`.
     pub fn instance_or(&self, service: &str) -> String {
         self.instance.clone().unwrap_or_else(|| format!("{service}-1"))
+    }
+}
+
+/// Flags of every client of the lock cluster.
+#[derive(Debug, Clone, clap::Args)]
+pub struct LockArgs {
+    /// Client URLs of the lock cluster's nodes, comma-separated
+    #[arg(
+        long,
+        env = "LOCK_URLS",
+        value_delimiter = ',',
+        default_value = "http://127.0.0.1:8501,http://127.0.0.1:8502,http://127.0.0.1:8503"
+    )]
+    pub lock_urls: Vec<String>,
+
+    /// File with the token that the lock cluster wants of its clients (or the token itself in LOCK_CLIENT_TOKEN)
+    /// [default: none]
+    #[arg(long, env = "LOCK_CLIENT_TOKEN_FILE", value_name = "FILE")]
+    lock_client_token_file: Option<PathBuf>,
+}
+
+impl LockArgs {
+    /// The clients' token, if one is configured.
+    ///
+    /// # Errors
+    /// The file cannot be read, or says nothing.
+    pub fn token(&self) -> anyhow::Result<Option<Secret>> {
+        Secret::read(self.lock_client_token_file.as_deref(), LOCK_CLIENT_TOKEN)
     }
 }
 
@@ -80,7 +109,7 @@ mod tests {
         let Args { common } = Args::parse_from(["inventory"]);
         assert_eq!(common.listen.to_string(), "127.0.0.1:8201");
         assert_eq!(common.instance_or("inventory"), "inventory-1");
-        assert_eq!(common.lock_urls.len(), 3);
+        assert_eq!(common.lock.lock_urls.len(), 3);
         assert_eq!(common.strategy, Strategy::Raft);
         assert!(!common.enable_faults);
     }

@@ -13,6 +13,7 @@
 //! | [`health`] | `/healthz` and `/readyz` |
 //! | [`server`] | bind, serve, drain; [`Seats`]: who may stay when a port is full |
 //! | [`metrics`] | Prometheus |
+//! | [`secret`] | what is read from files or the environment and never shown |
 //! | [`machine`](mod@machine) | the machine, for reports of measurements |
 //! | [`telemetry`], [`shutdown`], [`limits`], [`args`], [`program`] | the first and the last second of a process |
 //!
@@ -49,11 +50,12 @@ pub mod problem;
 pub mod program;
 mod rejection;
 pub mod seats;
+pub mod secret;
 pub mod server;
 pub mod shutdown;
 pub mod telemetry;
 
-pub use args::{CommonArgs, LogFormat};
+pub use args::{CommonArgs, LockArgs, LogFormat};
 pub use context::CallContext;
 pub use extract::{ApiJson, ApiPath, ApiQuery};
 pub use faults::Faults;
@@ -65,4 +67,5 @@ pub use metrics::Metrics;
 pub use peer::{Answer, CallError, Peer, http_client};
 pub use problem::{FieldError, Problem};
 pub use seats::{Seat, Seats};
+pub use secret::Secret;
 pub use server::{Running, Starting, bind, serve};

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use service_kit::LogFormat;
-use service_kit::args::parse_strategy;
+use service_kit::args::{LOCK_CLIENT_TOKEN, parse_strategy};
+use service_kit::{LogFormat, Secret};
 use ticketing_types::Strategy;
 
 use crate::config::{Ports, SuiteConfig};
@@ -59,6 +59,11 @@ pub struct Args {
     #[arg(long, env = "NO_FAULTS", value_parser = clap::builder::FalseyValueParser::new())]
     pub no_faults: bool,
 
+    /// File with a token (or the token itself in LOCK_CLIENT_TOKEN) that the lock cluster then wants of its clients; the
+    /// services and the front door show it [default: none is wanted]
+    #[arg(long, env = "LOCK_CLIENT_TOKEN_FILE", value_name = "FILE")]
+    pub lock_client_token_file: Option<PathBuf>,
+
     /// How logs are written; what is logged is up to RUST_LOG
     #[arg(long, env = "LOG_FORMAT", value_enum, default_value_t)]
     pub log_format: LogFormat,
@@ -75,8 +80,12 @@ fn ports<const N: usize>(text: &str) -> Result<[u16; N], String> {
 
 impl Args {
     /// The flags as plain values.
-    pub fn into_config(self) -> SuiteConfig {
-        SuiteConfig {
+    ///
+    /// # Errors
+    /// The clients' token cannot be read.
+    pub fn into_config(self) -> anyhow::Result<SuiteConfig> {
+        Ok(SuiteConfig {
+            lock_token: Secret::read(self.lock_client_token_file.as_deref(), LOCK_CLIENT_TOKEN)?,
             data_dir: self.data_dir,
             ports: Ports {
                 front_door: self.port,
@@ -90,7 +99,7 @@ impl Args {
             database_url: self.database_url,
             strategy: self.strategy,
             faults: !self.no_faults,
-        }
+        })
     }
 
     /// What to try next, for the person who just started it.
@@ -113,7 +122,7 @@ mod tests {
 
     #[test]
     fn the_defaults_are_those_of_the_design() {
-        let config = Args::parse_from(["last-ticket"]).into_config();
+        let config = Args::parse_from(["last-ticket"]).into_config().unwrap();
         assert_eq!(config.ports, Ports::default());
         assert_eq!(config.strategy, Strategy::Raft);
         assert!(config.faults);

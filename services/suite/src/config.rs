@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
-use lock_node::Member;
+use lock_node::{Member, Secret};
 use ticketing_types::Strategy;
 
 /// The loopback ports of all parts (DESIGN §4).
@@ -81,6 +81,8 @@ pub struct SuiteConfig {
     pub strategy: Strategy,
     /// Whether faults may be injected.
     pub faults: bool,
+    /// What the lock cluster wants of its clients; the services and the front door show it.
+    pub lock_token: Option<Secret>,
 }
 
 impl SuiteConfig {
@@ -92,6 +94,7 @@ impl SuiteConfig {
             database_url: None,
             strategy: Strategy::Raft,
             faults: true,
+            lock_token: None,
         })
     }
 

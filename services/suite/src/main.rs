@@ -12,8 +12,9 @@ async fn main() -> anyhow::Result<()> {
     limits::raise_nofile();
     let stop = shutdown::on_signal()?;
     let hints = args.hints();
+    let config = args.into_config()?;
     let suite = tokio::select! {
-        started = Suite::start(args.into_config()) => started?,
+        started = Suite::start(config) => started?,
         () = stop.cancelled() => return Ok(()),
     };
     println!("ready {}", suite.front_door());

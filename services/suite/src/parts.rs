@@ -19,13 +19,10 @@ fn lock_member(config: &SuiteConfig, id: u64, secret: &Secret) -> NodeConfig {
         client_addr: on(config.ports.lock_clients[at]),
         peer_addr: on(config.ports.lock_peers[at]),
         members: config.members(),
-        data_dir: config.data_dir.join(format!("lock-node-{id}")),
-        bootstrap: true,
         peer_secret: Some(secret.clone()),
-        peer_tls: None,
-        admin_token: None,
-        client_token: None,
+        client_token: config.lock_token.clone(),
         enable_faults: config.faults,
+        ..NodeConfig::alone(config.data_dir.join(format!("lock-node-{id}")))
     }
 }
 
@@ -42,6 +39,7 @@ pub(crate) fn inventory(config: &SuiteConfig, instance: usize, secret: &Secret) 
         listen: on(config.ports.inventory[instance]),
         default_strategy: config.strategy,
         lock_urls: urls(&config.ports.lock_clients),
+        lock_token: config.lock_token.clone(),
         enable_faults: config.faults,
         embedded_node: (instance == 0).then(|| lock_member(config, 1, secret)),
         ..inventory::Config::new(
@@ -58,6 +56,7 @@ pub(crate) fn billing(config: &SuiteConfig, instance: usize, secret: &Secret) ->
         instance: format!("billing-{}", instance + 1),
         default_strategy: config.strategy,
         lock_urls: urls(&config.ports.lock_clients),
+        lock_token: config.lock_token.clone(),
         enable_faults: config.faults,
         embedded_node: (instance == 0).then(|| lock_member(config, 2, secret)),
         ..billing::Config::new(config.database("billing"), gateway)
@@ -71,6 +70,7 @@ pub(crate) fn checkout(config: &SuiteConfig, instance: usize, secret: &Secret) -
         listen: on(ports.checkout[instance]),
         instance: format!("checkout-{}", instance + 1),
         default_strategy: config.strategy,
+        lock_token: config.lock_token.clone(),
         enable_faults: config.faults,
         embedded_node: (instance == 0).then(|| lock_member(config, 3, secret)),
         ..checkout::Config::new(
@@ -91,6 +91,7 @@ pub(crate) fn boxoffice(config: &SuiteConfig) -> boxoffice::Config {
         billing: urls(&ports.billing),
         gateway: format!("http://{}", on(ports.gateway)),
         lock_nodes: urls(&ports.lock_clients),
+        lock_token: config.lock_token.clone(),
         ..boxoffice::Config::default()
     }
 }

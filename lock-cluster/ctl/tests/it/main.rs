@@ -62,25 +62,15 @@ impl Shell {
 /// A node on this machine that knows of no other; 1 founds a cluster.
 fn config(id: u64, dir: &std::path::Path) -> NodeConfig {
     let ports = free_ports(2);
-    let addr = |port: u16| std::net::SocketAddr::from(([127, 0, 0, 1], port));
-    let (client_addr, peer_addr) = (addr(ports[0]), addr(ports[1]));
     let member = Member {
         id,
-        peer_addr: peer_addr.to_string(),
-        client_addr: client_addr.to_string(),
+        peer_addr: format!("127.0.0.1:{}", ports[0]),
+        client_addr: format!("127.0.0.1:{}", ports[1]),
     };
     NodeConfig {
-        id,
-        client_addr,
-        peer_addr,
-        members: vec![member],
-        data_dir: dir.to_owned(),
         bootstrap: id == 1,
-        peer_secret: None,
-        peer_tls: None,
         admin_token: Secret::new(ADMIN_TOKEN),
-        client_token: None,
-        enable_faults: false,
+        ..NodeConfig::member(id, &[member], dir).expect("addresses")
     }
 }
 

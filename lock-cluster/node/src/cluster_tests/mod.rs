@@ -67,19 +67,12 @@ impl Cluster {
     }
 
     fn config(&self, at: usize) -> NodeConfig {
-        let listen = |addr: &str| -> SocketAddr { addr.parse().unwrap() };
+        let config = NodeConfig::member(self.members[at].id, &self.members, self.dirs[at].path());
         NodeConfig {
-            id: self.members[at].id,
-            client_addr: listen(&self.members[at].client_addr),
-            peer_addr: listen(&self.members[at].peer_addr),
-            members: self.members.clone(),
-            data_dir: self.dirs[at].path().to_owned(),
             bootstrap: at < self.founders,
             peer_secret: self.secret.clone(),
-            peer_tls: None,
-            admin_token: None,
-            client_token: None,
             enable_faults: true,
+            ..config.unwrap()
         }
     }
 

@@ -10,7 +10,7 @@ use crate::config::Secret;
 pub(super) fn shows(headers: &HeaderMap, expected: &Secret) -> bool {
     let given = headers.get(header::AUTHORIZATION);
     let given = given.and_then(|value| token(value.as_bytes()));
-    given.is_some_and(|given| same(given, expected.expose()))
+    given.is_some_and(|given| same(given, expected.expose().as_bytes()))
 }
 
 /// The token of `Bearer <token>`; the scheme's case does not matter (RFC 9110 §11.1).

@@ -1,6 +1,5 @@
 //! Three nodes in one process.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -206,20 +205,15 @@ impl Cluster {
     }
 
     fn config(&self, at: usize) -> NodeConfig {
-        let member = &self.members[at];
-        let addr = |text: &str| text.parse::<SocketAddr>().expect("loopback and a port");
+        let id = self.members[at].id;
+        let data_dir = self.dirs.path().join(id.to_string());
+        let config = NodeConfig::member(id, &self.known_to(at), data_dir);
         NodeConfig {
-            id: member.id,
-            client_addr: addr(&member.client_addr),
-            peer_addr: addr(&member.peer_addr),
-            members: self.known_to(at),
-            data_dir: self.dirs.path().join(member.id.to_string()),
             bootstrap: at < self.founders,
             peer_secret: Secret::new("a secret of peers"),
-            peer_tls: None,
             admin_token: Secret::new(ADMIN_TOKEN),
-            client_token: None,
             enable_faults: true,
+            ..config.expect("loopback and ports")
         }
     }
 }

@@ -38,7 +38,7 @@ impl From<PaymentError> for Problem {
 }
 
 fn not_entered(error: &GuardError) -> Problem {
-    tracing::info!(%error, "the critical section was not entered");
+    error.log();
     Problem::busy(error.slug(), error.retry_after()).detail(error.detail())
 }
 

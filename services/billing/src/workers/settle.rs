@@ -118,9 +118,9 @@ impl Settler {
                         round.left += 1;
                         match error {
                             GuardError::WaitTimeout => waits += 1,
-                            GuardError::LockUnavailable { .. } | GuardError::StrategyUnavailable { .. } => {
-                                away.push(row.strategy);
-                            }
+                            GuardError::LockUnavailable { .. }
+                            | GuardError::LockRefused
+                            | GuardError::StrategyUnavailable { .. } => away.push(row.strategy),
                         }
                     }
                     // Every other outcome is one: the row is no longer in between, or somebody else is at it.

@@ -72,24 +72,13 @@ impl World {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let ports = testkit::free_ports(2);
         let [client_addr, peer_addr] = [ports[0], ports[1]].map(|port| format!("127.0.0.1:{port}"));
-        let node = NodeConfig {
+        let member = Member {
             id: 1,
-            client_addr: client_addr.parse().expect("an address"),
-            peer_addr: peer_addr.parse().expect("an address"),
-            members: vec![Member {
-                id: 1,
-                peer_addr,
-                client_addr: client_addr.clone(),
-            }],
-            data_dir: dir.path().to_owned(),
-            bootstrap: true,
-            peer_secret: None,
-            peer_tls: None,
-            admin_token: None,
-            client_token: None,
-            enable_faults: false,
+            peer_addr,
+            client_addr,
         };
-        let node_url = format!("http://{client_addr}");
+        let node_url = member.client_url();
+        let node = NodeConfig::member(1, &[member], dir.path()).expect("addresses");
         let mut world = Self::start_with(db, |config| {
             config.lock_urls = vec![node_url.clone()];
             config.session_ttl = Duration::from_secs(1);

@@ -123,7 +123,15 @@ impl Topology {
             .map(|service| format!("no instance of {} is ready", service.name))
             .collect();
         if self.cluster.leader.is_none() {
-            missing.push("the lock cluster has no leader".to_owned());
+            let why = self
+                .cluster
+                .nodes
+                .iter()
+                .find_map(|node| node.instance.detail.as_deref());
+            missing.push(match why {
+                Some(why) => format!("the lock cluster shows no leader ({why})"),
+                None => "the lock cluster has no leader".to_owned(),
+            });
         }
         missing
     }

@@ -3,16 +3,22 @@
 //! The front door remembers the leader, follows a 421, and asks around when the leader is gone. Every command
 //! names its session and attempt, so a copy is recognised and asking again is safe (membership changes are the
 //! exception; see [`repeatable`](crate::domain::route::repeatable)).
+//!
+//! Where the cluster wants a token of its clients, the front door shows it with its own questions only. It lends it to
+//! nobody: a request that is passed on carries what its sender has, or anybody who reaches the front door were a client.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
+use anyhow::Context as _;
 use axum::body::{Body, to_bytes};
 use axum::response::Response;
-use http::StatusCode;
+use http::header::AUTHORIZATION;
+use http::uri::PathAndQuery;
+use http::{HeaderValue, StatusCode};
 use serde::Deserialize;
-use service_kit::Problem;
+use service_kit::{Problem, Secret};
 
 use super::instance::{HttpClient, Instance, NoAnswer};
 use super::parcel::Parcel;
@@ -29,6 +35,8 @@ pub(crate) struct Nodes {
     nodes: Arc<[Arc<Instance>]>,
     /// The node that answered last.
     leader: Arc<AtomicUsize>,
+    /// What the front door shows with its own questions.
+    authorization: Option<HeaderValue>,
     answer_within: Duration,
 }
 
@@ -46,7 +54,12 @@ struct Leader {
 
 impl Nodes {
     /// The cluster with nodes at these URLs.
-    pub(crate) fn new(client: &HttpClient, urls: &[String], answer_within: Duration) -> anyhow::Result<Self> {
+    pub(crate) fn new(
+        client: &HttpClient,
+        urls: &[String],
+        token: Option<&Secret>,
+        answer_within: Duration,
+    ) -> anyhow::Result<Self> {
         anyhow::ensure!(!urls.is_empty(), "no URL is configured for the lock cluster");
         let nodes: anyhow::Result<Vec<_>> = urls
             .iter()
@@ -55,6 +68,7 @@ impl Nodes {
         Ok(Self {
             nodes: nodes?.into(),
             leader: Arc::default(),
+            authorization: token.map(authorization).transpose()?,
             answer_within,
         })
     }
@@ -62,6 +76,15 @@ impl Nodes {
     /// The nodes.
     pub(crate) fn nodes(&self) -> &[Arc<Instance>] {
         &self.nodes
+    }
+
+    /// A question of the front door's own.
+    pub(crate) fn question(&self, path_and_query: PathAndQuery) -> Parcel {
+        let mut question = Parcel::get(path_and_query);
+        if let Some(authorization) = &self.authorization {
+            question.headers.insert(AUTHORIZATION, authorization.clone());
+        }
+        question
     }
 
     /// Sends a parcel to the leader, wherever that is by now. Two rounds over all nodes, then we say what we
@@ -136,4 +159,13 @@ impl Nodes {
             _ => Ok(response),
         }
     }
+}
+
+/// The header that shows a token. Marked, so that nobody who prints headers prints it.
+fn authorization(token: &Secret) -> anyhow::Result<HeaderValue> {
+    let value = HeaderValue::from_str(&format!("Bearer {}", token.expose()));
+    let mut value =
+        value.context("the lock cluster's token cannot be sent: it has unprintable characters")?;
+    value.set_sensitive(true);
+    Ok(value)
 }

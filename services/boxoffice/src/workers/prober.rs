@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use axum::body::to_bytes;
 use futures::future::join_all;
+use http::StatusCode;
 use http::uri::PathAndQuery;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,8 @@ use crate::upstream::pool::Pool;
 const ANSWER_WITHIN: Duration = Duration::from_millis(2500);
 /// Longest answer that is read.
 const ANSWER_LEN_MAX: usize = 4 * 1024 * 1024;
+/// How a lock node is that takes the front door for a stranger.
+const REFUSED: &str = "it refuses the front door: LOCK_CLIENT_TOKEN is missing or is not the cluster's";
 /// How many locks are asked for, and how many are shown.
 const LOCKS_ASKED: usize = 300;
 const LOCKS_SHOWN: usize = 12;
@@ -80,7 +83,7 @@ impl Prober {
         let instances = self.pools.iter().flat_map(Pool::instances);
         let (_, nodes, locks) = tokio::join!(
             join_all(instances.map(probe)),
-            join_all(self.nodes.nodes().iter().map(probe_node)),
+            join_all(self.nodes.nodes().iter().map(|node| self.probe_node(node))),
             self.read_locks(),
         );
         let services = self.pools.iter().map(Pool::view).collect();
@@ -99,10 +102,34 @@ impl Prober {
             return None;
         }
         let path = PathAndQuery::try_from(format!("/v1/locks?limit={LOCKS_ASKED}")).ok()?;
-        let ask = self.nodes.send(Parcel::get(path), true);
+        let ask = self.nodes.send(self.nodes.question(path), true);
         let response = tokio::time::timeout(ANSWER_WITHIN, ask).await.ok()?.ok()?;
         let list: LockList = read(response).await?;
         Some(shown(list.locks))
+    }
+
+    /// A node's readiness, and what it says of itself. It says that to clients only, where the cluster knows them by a
+    /// token; one that does not know the front door is of no use to it.
+    async fn probe_node(&self, node: &Arc<Instance>) -> NodeView {
+        let ask = node.send(
+            self.nodes.question(PathAndQuery::from_static("/v1/cluster")),
+            ANSWER_WITHIN,
+        );
+        let (found, answer) = tokio::join!(look(node), ask);
+        let (found, status) = match answer {
+            Ok(refusal) if refusal.status() == StatusCode::UNAUTHORIZED => {
+                (Some((Health::Unready, Some(REFUSED.to_owned()))), None)
+            }
+            Ok(response) => (found, read::<NodeStatus>(response).await),
+            Err(_) => (found, None),
+        };
+        if let Some((health, detail)) = found {
+            node.note(health, detail);
+        }
+        NodeView {
+            instance: node.view(),
+            status,
+        }
     }
 }
 
@@ -121,11 +148,18 @@ fn shown(locks: Vec<LockLine>) -> Vec<LockLine> {
 }
 
 async fn probe(instance: &Arc<Instance>) {
+    if let Some((health, detail)) = look(instance).await {
+        instance.note(health, detail);
+    }
+}
+
+/// How an instance is, and why; `None` if that is known already.
+async fn look(instance: &Instance) -> Option<(Health, Option<String>)> {
     let answer = instance
         .send(Parcel::get(PathAndQuery::from_static("/readyz")), ANSWER_WITHIN)
         .await;
     match answer {
-        Ok(response) if response.status().is_success() => instance.note(Health::Up, None),
+        Ok(response) if response.status().is_success() => Some((Health::Up, None)),
         Ok(response) => {
             #[derive(Deserialize)]
             struct Detail {
@@ -133,30 +167,12 @@ async fn probe(instance: &Arc<Instance>) {
             }
             let status = response.status();
             let detail = read::<Detail>(response).await.map(|problem| problem.detail);
-            instance.note(
-                Health::Unready,
-                Some(detail.unwrap_or_else(|| format!("it answered {status}"))),
-            );
+            let detail = detail.unwrap_or_else(|| format!("it answered {status}"));
+            Some((Health::Unready, Some(detail)))
         }
-        Err(NoAnswer::NotSent(_)) => {} // noted where it happened
-        Err(NoAnswer::Broken(why)) => instance.note(Health::Down, Some(why)),
-        Err(NoAnswer::Late) => instance.note(Health::Unready, Some("it does not answer in time".to_owned())),
-    }
-}
-
-async fn probe_node(node: &Arc<Instance>) -> NodeView {
-    let ask = node.send(
-        Parcel::get(PathAndQuery::from_static("/v1/cluster")),
-        ANSWER_WITHIN,
-    );
-    let ((), answer) = tokio::join!(probe(node), ask);
-    let status: Option<NodeStatus> = match answer {
-        Ok(response) => read(response).await,
-        Err(_) => None,
-    };
-    NodeView {
-        instance: node.view(),
-        status,
+        Err(NoAnswer::NotSent(_)) => None, // noted where it happened
+        Err(NoAnswer::Broken(why)) => Some((Health::Down, Some(why))),
+        Err(NoAnswer::Late) => Some((Health::Unready, Some("it does not answer in time".to_owned()))),
     }
 }
 

@@ -23,7 +23,7 @@ impl From<BuyError> for Problem {
             BuyError::Busy => Self::busy("busy", RETRY_AFTER)
                 .detail("nothing could be held for now; nothing happened, send the request again"),
             BuyError::Guard(error) => {
-                tracing::debug!(%error, "the section was not entered");
+                error.log();
                 Self::busy(error.slug(), error.retry_after()).detail(error.detail())
             }
             BuyError::Injected(problem) => problem,

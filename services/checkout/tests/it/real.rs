@@ -45,19 +45,7 @@ fn lock_node(dir: &TempDir) -> (NodeConfig, String) {
         client_addr: format!("127.0.0.1:{}", ports[1]),
     };
     let url = member.client_url();
-    let config = NodeConfig {
-        id: 1,
-        client_addr: member.client_addr.parse().unwrap(),
-        peer_addr: member.peer_addr.parse().unwrap(),
-        members: vec![member],
-        data_dir: dir.path().join("lock-node"),
-        bootstrap: true,
-        peer_secret: None,
-        peer_tls: None,
-        admin_token: None,
-        client_token: None,
-        enable_faults: false,
-    };
+    let config = NodeConfig::member(1, &[member], dir.path().join("lock-node")).unwrap();
     (config, url)
 }
 

@@ -6,16 +6,16 @@ use lock_client::{ClientConfig, Grant, LockClient, LockError};
 use ticketing_types::Strategy;
 use tokio::sync::OnceCell;
 
-use crate::{GuardConfig, GuardError};
+use crate::GuardError;
 
 /// The client of the lock cluster, made at its first use.
 pub(crate) struct Cluster {
-    config: GuardConfig,
+    config: ClientConfig,
     client: OnceCell<LockClient>,
 }
 
 impl Cluster {
-    pub(crate) fn new(config: GuardConfig) -> Self {
+    pub(crate) fn new(config: ClientConfig) -> Self {
         Self {
             config,
             client: OnceCell::new(),
@@ -29,7 +29,7 @@ impl Cluster {
         names: &[String],
         wait: Duration,
     ) -> Result<Grant, GuardError> {
-        if self.config.lock_urls.is_empty() {
+        if self.config.urls.is_empty() {
             return Err(GuardError::StrategyUnavailable {
                 strategy,
                 reason: "no lock node is configured".to_owned(),
@@ -37,19 +37,10 @@ impl Cluster {
         }
         let client = self
             .client
-            .get_or_try_init(|| self.connect())
+            .get_or_try_init(|| LockClient::connect(self.config.clone()))
             .await
             .map_err(refused)?;
         client.acquire(names, wait).await.map_err(refused)
-    }
-
-    async fn connect(&self) -> Result<LockClient, LockError> {
-        LockClient::connect(ClientConfig {
-            ttl: self.config.session_ttl,
-            label: self.config.label.clone(),
-            ..ClientConfig::new(self.config.lock_urls.iter())
-        })
-        .await
     }
 
     pub(crate) async fn close(&self) {
@@ -62,6 +53,7 @@ impl Cluster {
 fn refused(error: LockError) -> GuardError {
     match error {
         LockError::Held | LockError::WaitTimeout => GuardError::WaitTimeout,
+        LockError::Invalid { ref slug, .. } if slug == "unauthorized" => GuardError::LockRefused,
         // A refused request is our mistake (names, wait) or the cluster's limit (too many waiters); to the
         // caller both mean that this section could not be entered, and that nothing has happened.
         LockError::Unavailable { .. }

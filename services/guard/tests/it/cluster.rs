@@ -1,10 +1,9 @@
 //! Strategies that need the lock cluster: a real node, and two processes that compete.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
-use guard::{GuardConfig, GuardError, Guards, WriteRule};
-use lock_node::{Member, Node, NodeConfig};
+use guard::{ClientConfig, GuardError, Guards, WriteRule};
+use lock_node::{Node, NodeConfig, Secret};
 use tempfile::TempDir;
 use ticketing_types::Strategy;
 
@@ -19,25 +18,15 @@ struct Cluster {
 impl Cluster {
     /// One node: enough for what a lock promises, though not for surviving a crash.
     async fn start() -> Self {
+        Self::guarded_by(None).await
+    }
+
+    /// One that wants this token of its clients.
+    async fn guarded_by(client_token: Option<Secret>) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
-        let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
-        let member = Member {
-            id: 1,
-            peer_addr: any_port.to_string(),
-            client_addr: any_port.to_string(),
-        };
         let config = NodeConfig {
-            id: 1,
-            client_addr: any_port,
-            peer_addr: any_port,
-            members: vec![member],
-            data_dir: dir.path().to_owned(),
-            bootstrap: true,
-            peer_secret: None,
-            peer_tls: None,
-            admin_token: None,
-            client_token: None,
-            enable_faults: false,
+            client_token,
+            ..NodeConfig::alone(dir.path())
         };
         Self {
             node: Node::start(config).await.expect("a node"),
@@ -47,10 +36,15 @@ impl Cluster {
 
     /// What a process would have: its own session.
     fn guards(&self, label: &str) -> Guards {
-        Guards::new(GuardConfig {
-            lock_urls: vec![self.node.client_url().to_owned()],
-            session_ttl: Duration::from_millis(500),
+        self.guards_showing(label, None)
+    }
+
+    fn guards_showing(&self, label: &str, token: Option<&str>) -> Guards {
+        Guards::new(ClientConfig {
+            ttl: Duration::from_millis(500),
             label: label.to_owned(),
+            token: token.map(str::to_owned),
+            ..ClientConfig::new([self.node.client_url()])
         })
     }
 }
@@ -141,5 +135,31 @@ async fn whoever_stops_waiting_leaves_no_place_behind() {
     assert!(one.enter(Strategy::Raft, &names, LONG).await.is_ok());
     one.close().await;
     two.close().await;
+    cluster.node.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_that_wants_a_token_takes_who_shows_it_and_tells_the_others_why_not() {
+    let cluster = Cluster::guarded_by(Secret::new("what clients say")).await;
+    for token in [None, Some("a guess")] {
+        let stranger = cluster.guards_showing("stranger", token);
+        for strategy in [Strategy::Raft, Strategy::RaftUnfenced] {
+            let refused = stranger.enter(strategy, &names(), LONG).await;
+            let refused = refused.map(|_| ()).expect_err("a stranger");
+            assert_eq!(refused, GuardError::LockRefused, "{strategy}");
+            assert!(
+                refused.to_string().contains("LOCK_CLIENT_TOKEN"),
+                "what to look at: {refused}"
+            );
+            assert_eq!(refused.slug(), "lock-unavailable");
+        }
+        let free = stranger.enter(Strategy::Atomic, &names(), SHORT).await;
+        assert!(free.is_ok(), "who needs no cluster needs no token");
+        stranger.close().await;
+    }
+    let known = cluster.guards_showing("known", Some("what clients say"));
+    let entry = known.enter(Strategy::Raft, &names(), LONG).await.expect("free");
+    entry.leave().await;
+    known.close().await;
     cluster.node.shutdown().await;
 }

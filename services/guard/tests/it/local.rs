@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use guard::{GuardConfig, GuardError, Guards, WriteRule};
+use guard::{ClientConfig, GuardError, Guards, WriteRule};
 use ticketing_types::Strategy;
 
 const WAIT: Duration = Duration::from_millis(50);
@@ -13,7 +13,7 @@ fn names() -> Vec<String> {
 
 #[tokio::test]
 async fn strategies_without_a_lock_let_everybody_in_and_differ_in_the_write_only() {
-    let guards = Guards::new(GuardConfig::local("test"));
+    let guards = Guards::new(ClientConfig::default());
     for (strategy, rule) in [
         (Strategy::None, WriteRule::Plain),
         (Strategy::Atomic, WriteRule::Conditional),
@@ -31,8 +31,8 @@ async fn strategies_without_a_lock_let_everybody_in_and_differ_in_the_write_only
 #[tokio::test]
 async fn a_mutex_of_one_instance_is_unknown_to_the_other() {
     let (one, two) = (
-        Guards::new(GuardConfig::local("one")),
-        Guards::new(GuardConfig::local("two")),
+        Guards::new(ClientConfig::default()),
+        Guards::new(ClientConfig::default()),
     );
     let held = one.enter(Strategy::Process, &names(), WAIT).await.expect("free");
     assert_eq!(held.rule, WriteRule::Plain);
@@ -50,7 +50,7 @@ async fn a_mutex_of_one_instance_is_unknown_to_the_other() {
 
 #[tokio::test]
 async fn a_strategy_that_cannot_be_used_says_why() {
-    let guards = Guards::new(GuardConfig::local("test"));
+    let guards = Guards::new(ClientConfig::default());
     for &strategy in Strategy::ALL {
         let entered = guards.enter(strategy, &names(), WAIT).await;
         let needs_more = !matches!(
@@ -71,10 +71,10 @@ async fn a_strategy_that_cannot_be_used_says_why() {
 #[tokio::test]
 async fn a_cluster_that_is_away_is_an_answer_in_bounded_time() {
     let unused = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    let guards = Guards::new(GuardConfig {
-        lock_urls: vec![format!("http://{}", unused.expect("a free port"))],
-        ..GuardConfig::local("test")
-    });
+    let guards = Guards::new(ClientConfig::new([format!(
+        "http://{}",
+        unused.expect("a free port")
+    )]));
     let names = names();
     let entering = guards.enter(Strategy::Raft, &names, Duration::ZERO);
     let entered = tokio::time::timeout(Duration::from_secs(20), entering)

@@ -102,9 +102,7 @@ pub(super) fn database(error: sqlx::Error) -> Problem {
 }
 
 fn guarded(error: &GuardError) -> Problem {
-    if let GuardError::LockUnavailable { .. } = error {
-        tracing::warn!(%error, "a section could not be entered");
-    }
+    error.log();
     Problem::busy(error.slug(), error.retry_after()).detail(error.detail())
 }
 

@@ -45,19 +45,8 @@ impl Cluster {
 
     async fn start_again(&mut self) {
         for member in &self.members {
-            let config = NodeConfig {
-                id: member.id,
-                client_addr: member.client_addr.parse().expect("an address"),
-                peer_addr: member.peer_addr.parse().expect("an address"),
-                members: self.members.clone(),
-                data_dir: self.dirs.path().join(member.id.to_string()),
-                bootstrap: true,
-                peer_secret: None,
-                peer_tls: None,
-                admin_token: None,
-                client_token: None,
-                enable_faults: false,
-            };
+            let data_dir = self.dirs.path().join(member.id.to_string());
+            let config = NodeConfig::member(member.id, &self.members, data_dir).expect("addresses");
             self.nodes.push(Node::start(config).await.expect("a node starts"));
         }
         eventually(SOON, "a leader", async || {

@@ -14,6 +14,7 @@
 //! | [`limit`] | one buyer, many purchases, a limit |
 //! | [`bad_input`], [`bad_locks`] | what is refused, how, and that nothing happened |
 //! | [`keys`] | what an `Idempotency-Key` stands for |
+//! | [`lock_token`] | a lock cluster that wants a token of its clients |
 //! | [`lifecycle`] | starting again, stopping, not being able to start |
 #![allow(clippy::unwrap_used, reason = "in a test a panic is a verdict")]
 
@@ -25,6 +26,7 @@ mod keys;
 mod last_ticket;
 mod lifecycle;
 mod limit;
+mod lock_token;
 mod oversell;
 mod paused_holder;
 mod postgres;

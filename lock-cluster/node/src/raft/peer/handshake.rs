@@ -57,7 +57,11 @@ pub(crate) struct Key(Vec<u8>);
 impl Key {
     /// The cluster's secret; empty if there is none.
     pub(crate) fn new(secret: Option<&Secret>) -> Self {
-        Self(secret.map(|secret| secret.expose().to_vec()).unwrap_or_default())
+        Self(
+            secret
+                .map(|secret| secret.expose().as_bytes().to_vec())
+                .unwrap_or_default(),
+        )
     }
 
     /// `server` is what only the accepting end adds to it.

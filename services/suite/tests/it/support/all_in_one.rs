@@ -1,6 +1,9 @@
 //! The suite inside the test's process.
 
+use std::path::Path;
+
 use last_ticket::{Suite, SuiteConfig};
+use service_kit::Secret;
 use testkit::TestDb;
 use ticketing_types::Strategy;
 
@@ -10,22 +13,27 @@ use super::{Door, free_ports};
 pub(crate) struct AllInOne {
     suite: Suite,
     pub(crate) door: Door,
-    _dir: tempfile::TempDir,
+    dir: tempfile::TempDir,
     _db: Option<TestDb>,
 }
 
 impl AllInOne {
     pub(crate) async fn on_sqlite() -> Self {
-        Self::start(None).await
+        Self::start(None, None).await
     }
 
     /// `None`, said loudly, where no PostgreSQL can be had; under `CI` that fails the test.
     pub(crate) async fn on_postgres() -> Option<Self> {
         let db = testkit::postgres().await?;
-        Some(Self::start(Some(db)).await)
+        Some(Self::start(Some(db), None).await)
     }
 
-    async fn start(db: Option<TestDb>) -> Self {
+    /// One whose lock cluster wants this token of its clients.
+    pub(crate) async fn guarded_by(lock_token: Secret) -> Self {
+        Self::start(None, Some(lock_token)).await
+    }
+
+    async fn start(db: Option<TestDb>, lock_token: Option<Secret>) -> Self {
         // Silent unless asked: a burst logs more than anybody reads.
         if std::env::var_os("RUST_LOG").is_some() {
             service_kit::telemetry::init(service_kit::LogFormat::Human);
@@ -38,15 +46,21 @@ impl AllInOne {
             database_url: db.as_ref().map(|db| db.url().to_owned()),
             strategy: Strategy::Raft,
             faults: true,
+            lock_token,
         };
         let door = Door::at(&config.ports);
         let suite = Suite::start(config).await.expect("the suite starts");
         Self {
             suite,
             door,
-            _dir: dir,
+            dir,
             _db: db,
         }
+    }
+
+    /// Where its books are.
+    pub(crate) fn data_dir(&self) -> &Path {
+        self.dir.path()
     }
 
     pub(crate) async fn stop(self) {
