@@ -48,6 +48,8 @@ pub(crate) struct Refund {
     /// What could still be given back after it: part of the answer, and the same for every repeat.
     pub(crate) refundable_minor: i64,
     pub(crate) status: RefundStatus,
+    /// How often the settling worker has asked the processor in vain.
+    pub(crate) tries: i32,
 }
 
 /// What became of the wish to reserve a refund.
@@ -64,8 +66,8 @@ pub(crate) enum Reserved {
 macro_rules! select_refund {
     ($tail:literal) => {
         concat!(
-            "select payment_id, refund_id, attempt_id, amount_minor, currency, refundable_minor, status ",
-            "from refund ",
+            "select payment_id, refund_id, attempt_id, amount_minor, currency, refundable_minor, status, ",
+            "tries from refund ",
             $tail
         )
     };
@@ -128,6 +130,7 @@ impl Store {
             amount,
             refundable_minor,
             status: RefundStatus::Pending,
+            tries: 0,
         };
         insert(&mut tx, &refund).await?;
         tx.commit().await?;
@@ -167,17 +170,48 @@ impl Store {
         .await
     }
 
-    /// Refunds that are pending since before `before`: somebody stopped in the middle.
+    /// Refunds that are pending since before `before` (somebody stopped in the middle) and whose next try is due.
     pub(crate) async fn pending_refunds_since(
         &self,
         before: DateTime<Utc>,
         limit: i64,
     ) -> sqlx::Result<Vec<Refund>> {
-        const SQL: &str =
-            select_refund!("where status = 'pending' and updated_at < $1 order by updated_at limit $2");
-        let rows: Vec<RefundRow> =
-            with_reader!(self.db, c => sqlx::query_as(SQL).bind(before).bind(limit).fetch_all(c).await)?;
+        const SQL: &str = select_refund!(
+            "where status = 'pending' and updated_at < $1 and (next_try_at is null or next_try_at <= $2) \
+            order by coalesce(next_try_at, updated_at) limit $3"
+        );
+        let rows: Vec<RefundRow> = with_reader!(self.db, c => sqlx::query_as(SQL)
+            .bind(before)
+            .bind(Utc::now())
+            .bind(limit)
+            .fetch_all(c)
+            .await
+        )?;
         rows.into_iter().map(Refund::try_from).collect()
+    }
+
+    /// The processor was asked in vain once more. Of two workers that were, the second one changes nothing.
+    pub(crate) async fn postpone_refund(
+        &self,
+        refund: &Refund,
+        next_try_at: DateTime<Utc>,
+    ) -> sqlx::Result<()> {
+        const SQL: &str = "update refund set tries = tries + 1, next_try_at = $4 \
+            where payment_id = $1 and refund_id = $2 and status = 'pending' and tries = $3";
+        patiently(|| async {
+            let mut tx = self.db.begin().await?;
+            with_tx!(tx, c => sqlx::query(SQL)
+                .bind(refund.payment_id.as_str())
+                .bind(refund.refund_id.as_str())
+                .bind(refund.tries)
+                .bind(next_try_at)
+                .execute(c)
+                .await
+                .map(|_| ())
+            )?;
+            tx.commit().await
+        })
+        .await
     }
 }
 

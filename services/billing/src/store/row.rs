@@ -69,6 +69,7 @@ pub(super) struct RefundRow {
     currency: String,
     refundable_minor: i64,
     status: String,
+    tries: i32,
 }
 
 impl TryFrom<RefundRow> for Refund {
@@ -82,6 +83,7 @@ impl TryFrom<RefundRow> for Refund {
             amount: money(row.amount_minor, &row.currency)?,
             refundable_minor: row.refundable_minor,
             status: RefundStatus::parse(&row.status).ok_or_else(|| unreadable("status"))?,
+            tries: row.tries,
         })
     }
 }

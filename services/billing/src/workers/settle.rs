@@ -5,8 +5,10 @@
 //! same critical section by the same strategy as the request did. It has only the payment's id to go by, so it
 //! asks with the *stable* key, whatever the request did. After `fresh` keys that is one more new key to the
 //! processor: the bug of fresh keys does not end with the request.
+//!
+//! One that the processor never answers for must not keep the others waiting. A payment asked about in vain goes to the
+//! end of the line (its row is written again); a refund gets a next time of its own, each time twice as far away.
 
-use std::ops::ControlFlow;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -24,6 +26,9 @@ const BATCH_MAX: i64 = 64;
 /// How long the worker waits for a lock: whoever has it is probably doing the very same thing.
 const LOCK_WAIT: Duration = Duration::from_secs(2);
 
+/// The longest time between two tries of a refund.
+const NEXT_TRY_MAX: Duration = Duration::from_secs(300);
+
 /// Locks that were waited for in vain, after which a round leaves the other payments for the next one.
 const WAITS_MAX: usize = 4;
 
@@ -31,7 +36,7 @@ const WAITS_MAX: usize = 4;
 #[derive(Debug, Default)]
 struct Round {
     settled: usize,
-    /// Payments whose section could not be entered.
+    /// Payments whose section could not be entered, refunds without an answer.
     left: usize,
 }
 
@@ -66,36 +71,38 @@ impl Settler {
         }
     }
 
-    /// One look. Ends early when the processor does not answer: whatever comes next would wait for it just as long.
+    /// One look at payments, one at refunds. Each ends early when the processor does not answer: whatever comes next
+    /// would wait for it just as long.
     async fn run_once(&self) -> Result<Round, PaymentError> {
         let before = Utc::now() - self.stale_after;
         let mut round = Round::default();
-        if self.settle_payments(before, &mut round).await?.is_break() {
-            return Ok(round);
-        }
+        self.settle_payments(before, &mut round).await?;
+        self.settle_refunds(before, &mut round).await?;
+        Ok(round)
+    }
+
+    async fn settle_refunds(&self, before: DateTime<Utc>, round: &mut Round) -> Result<(), PaymentError> {
         let refunds = self.payments.store.pending_refunds_since(before, BATCH_MAX);
         for refund in refunds.await? {
-            match self
-                .payments
-                .settle_refund(&CallContext::default(), &refund)
-                .await
-            {
-                Err(PaymentError::Unknown) => return Ok(round),
+            let context = CallContext::default();
+            match self.payments.settle_refund(&context, &refund).await {
+                Err(PaymentError::Unknown) => {
+                    let next_try_at = Utc::now() + pause_after(self.stale_after, refund.tries);
+                    self.payments.store.postpone_refund(&refund, next_try_at).await?;
+                    round.left += 1;
+                    return Ok(());
+                }
                 Err(error @ PaymentError::Database(_)) => return Err(error),
                 _ => round.settled += 1,
             }
         }
-        Ok(round)
+        Ok(())
     }
 
     /// A section that cannot be entered holds up itself only. A guard that is away is not asked again in this round:
     /// each time may take as long as the wait for a lock. Its payments are passed over, or a batch full of them would
     /// hide all others behind it.
-    async fn settle_payments(
-        &self,
-        before: DateTime<Utc>,
-        round: &mut Round,
-    ) -> Result<ControlFlow<()>, PaymentError> {
+    async fn settle_payments(&self, before: DateTime<Utc>, round: &mut Round) -> Result<(), PaymentError> {
         let mut away = Vec::new();
         let mut waits = 0;
         loop {
@@ -111,7 +118,7 @@ impl Settler {
                     continue;
                 }
                 match self.settle(&row).await {
-                    Err(PaymentError::Unknown) => return Ok(ControlFlow::Break(())),
+                    Err(PaymentError::Unknown) => return Ok(()),
                     Err(error @ PaymentError::Database(_)) => return Err(error),
                     Err(PaymentError::Guard(error)) => {
                         tracing::debug!(payment.id = %row.payment_id, %error, "left for a later round");
@@ -132,7 +139,7 @@ impl Settler {
             }
             // Each further look leaves out one strategy more, so there are few.
             if away.len() == away_before || waits >= WAITS_MAX {
-                return Ok(ControlFlow::Continue(()));
+                return Ok(());
             }
         }
     }
@@ -148,5 +155,23 @@ impl Settler {
             attempt_id: row.attempt_id.clone(),
         };
         self.payments.run(&how, &row.payment_id, &operation).await
+    }
+}
+
+/// How long a refund is left alone that was asked for in vain, after `tries` vain ones before.
+fn pause_after(first: Duration, tries: i32) -> Duration {
+    let doubled = 2_u32.saturating_pow(tries.unsigned_abs());
+    first.saturating_mul(doubled).min(NEXT_TRY_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refund_is_asked_for_ever_later_up_to_a_bound() {
+        let first = Duration::from_secs(5);
+        let pauses = [0, 1, 2, 5, 6, i32::MAX].map(|tries| pause_after(first, tries).as_secs());
+        assert_eq!(pauses, [5, 10, 20, 160, 300, 300]);
     }
 }

@@ -86,6 +86,51 @@ testkit::for_each_engine! {
         world.stop().await;
     }
 
+    async fn refunds_that_never_go_through_keep_no_other_waiting(db: TestDb) {
+        let world = World::start_with(&db, |config| {
+            config.settle_after = Duration::from_millis(50);
+            config.settle_every = Duration::from_millis(20);
+        })
+        .await;
+        for id in ["p-stuck", "p-ref", "p-later"] {
+            world.captured(id).await;
+        }
+        world.gateway_fault("gateway.before-charge", Some("error=503")).await;
+        for (payment, refund) in [("p-stuck", "r-1"), ("p-stuck", "r-2"), ("p-ref", "r-1"), ("p-later", "r-1")] {
+            assert_eq!(world.refund(payment, refund, 200).answer().await.status, 503);
+        }
+        // From here on it answers for all but the oldest.
+        world.gateway_refuses("p-stuck").await;
+        for id in ["p-ref", "p-later"] {
+            let refunded = async || (world.ledger(id).await.refunded_minor == 200).then_some(());
+            testkit::eventually(SOON, &format!("the refund of {id} behind one that is stuck"), refunded).await;
+        }
+        assert_eq!(world.ledger("p-stuck").await.refunded_minor, 0);
+
+        world.gateway_fault("gateway.before-charge", None).await;
+        let refunded = async || (world.ledger("p-stuck").await.refunded_minor == 400).then_some(());
+        testkit::eventually(SOON, "those that were stuck", refunded).await;
+        world.stop().await;
+    }
+
+    async fn refunds_go_through_beside_a_payment_that_does_not(db: TestDb) {
+        let world = World::start_with(&db, |config| {
+            // The payment is due again as soon as it has been asked about in vain.
+            config.settle_after = Duration::ZERO;
+            config.settle_every = Duration::from_millis(20);
+        })
+        .await;
+        world.captured("p-ref").await;
+        world.gateway_fault("gateway.before-charge", Some("error=503")).await;
+        assert_eq!(atomic(world.put("p-stuck", "card_ok")).answer().await.status, 503);
+        assert_eq!(world.refund("p-ref", "r-1", 200).answer().await.status, 503);
+        world.gateway_refuses("p-stuck").await;
+        let refunded = async || (world.ledger("p-ref").await.refunded_minor == 200).then_some(());
+        testkit::eventually(SOON, "the refund of another payment", refunded).await;
+        assert_eq!(world.get("p-stuck").await.payment_status(), "authorizing");
+        world.stop().await;
+    }
+
     async fn a_void_of_a_doubtful_capture_finds_out_first(db: TestDb) {
         let world = World::start(&db).await;
         assert_eq!(atomic(world.put("p-1", "card_ok")).answer().await.status, 201);

@@ -172,6 +172,14 @@ impl World {
         let response = request.send().await.expect("an answer");
         assert!(response.status().is_success(), "{response:?}");
     }
+
+    /// The gateway charges nothing and gives nothing back, of this payment only.
+    pub(crate) async fn gateway_refuses(&self, payment: &str) {
+        let url = format!("{}/v1/faults/gateway.before-charge", self.gateway_url);
+        let rule = json!({"effect": "error=503", "scope": payment});
+        let response = self.http.put(url).json(&rule).send().await.expect("an answer");
+        assert!(response.status().is_success(), "{response:?}");
+    }
 }
 
 /// What the gateway's ledger adds up to.
