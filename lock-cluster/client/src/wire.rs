@@ -127,6 +127,9 @@ pub struct Waiter {
 pub struct ClusterStatus {
     /// The node that answers.
     pub id: u64,
+    /// The cluster it is of; none while it is of no cluster yet.
+    #[serde(default)]
+    pub cluster_id: Option<Uuid>,
     /// `leader`, `follower`, `candidate` or `learner`.
     pub role: String,
     /// The Raft term it is in.

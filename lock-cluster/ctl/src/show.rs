@@ -125,6 +125,7 @@ fn status_table(answers: &[(String, Result<ClusterStatus, LockError>)]) -> Table
     let mut table = Table::new(&[
         "url",
         "id",
+        "cluster",
         "role",
         "term",
         "leader",
@@ -141,6 +142,7 @@ fn status_table(answers: &[(String, Result<ClusterStatus, LockError>)]) -> Table
             Ok(status) => table.row([
                 url.clone(),
                 status.id.to_string(),
+                cluster(status),
                 status.role.clone(),
                 status.term.to_string(),
                 known(status.leader),
@@ -152,10 +154,21 @@ fn status_table(answers: &[(String, Result<ClusterStatus, LockError>)]) -> Table
                 status.locks.to_string(),
                 status.waiters.to_string(),
             ]),
-            Err(_) => table.row([url.clone(), "-".to_owned(), "no answer".to_owned()]),
+            Err(_) => table.row([
+                url.clone(),
+                "-".to_owned(),
+                "-".to_owned(),
+                "no answer".to_owned(),
+            ]),
         }
     }
     table
+}
+
+/// So much of the cluster's id as it takes to see whether two nodes are of the same one.
+fn cluster(status: &ClusterStatus) -> String {
+    let id = status.cluster_id.map(|id| id.to_string());
+    id.map_or_else(|| "-".to_owned(), |id| id.chars().take(8).collect())
 }
 
 /// Every node's own view, in the order of the URLs.

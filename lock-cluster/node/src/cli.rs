@@ -79,7 +79,7 @@ struct MemberArgs {
     data_dir: Option<PathBuf>,
 
     /// Found the cluster if there is none yet; may be given to every founder at every start (the lowest id acts on it,
-    /// after asking the others), and not to a node that joins later
+    /// when all others have answered that they are of none), and not to a node that joins later
     #[arg(long, env = "LOCK_NODE_BOOTSTRAP", value_parser = clap::builder::FalseyValueParser::new())]
     bootstrap: bool,
 

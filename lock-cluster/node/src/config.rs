@@ -83,7 +83,7 @@ pub struct NodeConfig {
     /// The log, the vote and the snapshot live here. One process at a time.
     pub data_dir: PathBuf,
     /// Found the cluster if there is none yet. May be given to every founder at every start: only the lowest member id
-    /// acts on it, while its disk is empty, and after it has asked the others.
+    /// acts on it, while its disk is empty, and when all others have answered that theirs are, too.
     pub bootstrap: bool,
     /// What the peers prove to each other that they know.
     pub peer_secret: Option<Secret>,

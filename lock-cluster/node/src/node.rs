@@ -27,9 +27,9 @@ use crate::faults::NodeFaults;
 use crate::http;
 use crate::raft::log::LogStore;
 use crate::raft::log::disk::DiskLog;
-use crate::raft::peer::{self, Badge, Belonging, Key, PeerNetwork, PeerTls, Standing, Transport};
+use crate::raft::peer::{self, Belonging, Key, Me, PeerNetwork, PeerTls, Standing, Transport};
 use crate::raft::snapshot::SnapshotDir;
-use crate::raft::{Consensus, DiskId, SNAPSHOT_EVERY, StateMachine, nodes};
+use crate::raft::{Consensus, Identity, SNAPSHOT_EVERY, StateMachine, nodes};
 use crate::service::{ClusterClock, LockService, Replica};
 
 /// A running member of the cluster.
@@ -68,20 +68,19 @@ impl Node {
         let faults = NodeFaults::new(config.enable_faults, &config.members);
         let dir = &config.data_dir;
         let in_dir = || format!("opening the data directory {}", dir.display());
-        let disk = DiskId::of_directory(dir, config.id).with_context(in_dir)?;
+        let identity = Arc::new(Identity::of_directory(dir, config.id).with_context(in_dir)?);
         let log = LogStore::new(Box::new(
             DiskLog::open(&dir.join("log"), faults.clone()).with_context(in_dir)?,
         ));
-        disk.log_begun(dir, config.id).with_context(in_dir)?;
+        identity.log_begun().with_context(in_dir)?;
         let snapshots = Arc::new(SnapshotDir::open(&dir.join("snapshots")).with_context(in_dir)?);
 
         let replica = Arc::new(Replica::new());
         let clock = Arc::new(ClusterClock::new());
         let machine = StateMachine::new(replica.clone(), clock.clone(), snapshots);
-        let me = Badge {
+        let me = Me {
             key: Key::new(config.peer_secret.as_ref()),
-            id: config.id,
-            disk,
+            identity: identity.clone(),
         };
         let standing = Arc::new(Standing::new());
         let network = PeerNetwork::new(
@@ -100,6 +99,11 @@ impl Node {
             snapshot_every,
         )
         .await?;
+        consensus.looked_at_its_log().await?;
+        if let Some(cluster) = consensus.cluster() {
+            // Written now if a founder crashed before it was; refused if the log is another cluster's.
+            identity.join(cluster).with_context(in_dir)?;
+        }
 
         let closing = CancellationToken::new();
         let raft = consensus.raft().clone();

@@ -239,7 +239,10 @@ async fn status_members_and_events_are_told_to_people_and_to_scripts() {
     let shell = Shell::start().await;
     let status = text(&shell.run(&["status"]).await.stdout);
     assert!(status.contains("ROLE") && status.contains("leader"), "{status}");
-    assert_eq!(shell.json(&["status"]).await[0]["status"]["role"], "leader");
+    let told = shell.json(&["status"]).await[0]["status"].clone();
+    assert_eq!(told["role"], "leader");
+    let cluster_id = told["cluster_id"].as_str().expect("it is of a cluster");
+    assert!(status.contains(&cluster_id[..8]), "{status}");
     let members = text(&shell.run(&["members"]).await.stdout);
     assert!(
         members.contains("PEERS") && members.contains("leader"),

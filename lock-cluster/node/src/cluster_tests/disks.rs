@@ -64,24 +64,20 @@ async fn a_founder_that_lost_its_disk_founds_no_second_cluster() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_member_that_comes_to_the_founding_late_is_recorded_when_it_comes() {
-    let mut cluster = Cluster::stopped(3);
-    for at in [0, 1] {
-        cluster.launch(at).await;
-    }
-    cluster.leader().await;
-    cluster.launch(2).await;
+async fn the_disk_of_a_member_that_was_taken_in_is_recorded_when_it_comes() {
+    let mut cluster = Cluster::start(2).await;
+    let new = cluster.take_in().await;
     let leader = cluster.leader().await;
-    cluster.in_step().await;
     eventually(SOON, "all disks to be recorded", async || {
         let status = cluster.service(leader).status();
         status.members.iter().all(|member| member.recorded).then_some(())
     })
     .await;
-    cluster.stop(2).await;
-    cluster.dirs[2] = tempfile::tempdir().unwrap();
-    cluster.launch(2).await;
-    let why = stops(&cluster, 2).await;
+    cluster.in_step().await;
+    cluster.stop(new).await;
+    cluster.dirs[new] = tempfile::tempdir().unwrap();
+    cluster.launch(new).await;
+    let why = stops(&cluster, new).await;
     assert!(why.contains("add it under a new id"), "{why}");
 }
 

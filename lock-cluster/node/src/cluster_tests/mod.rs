@@ -8,6 +8,7 @@ mod bounds;
 mod cancelled;
 mod changes;
 mod disks;
+mod founding;
 mod trouble;
 mod waiting;
 

@@ -164,6 +164,8 @@ pub(crate) struct WaiterBody {
 pub(crate) struct ClusterBody {
     /// The node that answers.
     id: u64,
+    /// The cluster it is of, drawn when that was founded (a UUID); `null` until this node has something of its log.
+    cluster_id: Option<String>,
     /// `leader`, `follower`, `candidate`, `learner`, `removed` (it does not belong to the cluster any more) or `stopped`.
     role: &'static str,
     /// The Raft term it is in.
@@ -308,6 +310,7 @@ impl From<NodeStatus> for ClusterBody {
         };
         Self {
             id: status.id,
+            cluster_id: status.cluster.map(|cluster| cluster.to_string()),
             role: role_name(status.role),
             term: status.term,
             leader: status.leader.as_ref().map(|leader| leader.id),

@@ -16,7 +16,7 @@ use openraft::network::RaftNetworkFactory;
 use openraft::raft::ClientWriteResult;
 use openraft::{Raft, ReadPolicy};
 
-use super::disk_id::DiskId;
+use super::ids::{ClusterId, DiskId};
 use super::log::LogStore;
 use super::runtime::ServiceRt;
 use super::settings::{ELECTION_MS_MAX, settings};
@@ -97,20 +97,28 @@ impl<R: ServiceRt> Consensus<R> {
         })
     }
 
+    /// Waits for the library's first report. Before that a node looks to itself as if its log were empty, and would let
+    /// in whoever shows another disk than the log records.
+    pub(crate) async fn looked_at_its_log(&self) -> anyhow::Result<()> {
+        // It reports before it answers anything.
+        Ok(self.raft.with_raft_state(|_| ()).await?)
+    }
+
     /// Whether this is the member to found the cluster, and that was not done before. Every node may ask at every
     /// start: the lowest id is the one, and only while its own log is empty.
     pub async fn may_found(&self) -> anyhow::Result<bool> {
         Ok(self.told.keys().next() == Some(&self.id) && !self.raft.is_initialized().await?)
     }
 
-    /// Founds the cluster, with the members that this node was told of and those of their disks that are known. The
-    /// caller has made sure that there is no other: see `peer/belonging.rs`.
-    pub async fn found(&self, disks: &BTreeMap<u64, DiskId>) -> anyhow::Result<()> {
+    /// Founds `cluster`, with the members that this node was told of and their disks. The caller has made sure that
+    /// there is no other: see `peer/belonging.rs`.
+    pub async fn found(&self, cluster: ClusterId, disks: &BTreeMap<u64, DiskId>) -> anyhow::Result<()> {
         let mut members = (*self.told).clone();
         for (id, node) in &mut members {
             node.disk = disks.get(id).copied();
+            node.cluster = Some(cluster);
         }
-        tracing::info!(members = ?members.keys().collect::<Vec<_>>(), "founding the cluster");
+        tracing::info!(cluster.id = %cluster, members = ?members.keys().collect::<Vec<_>>(), "founding the cluster");
         self.raft.initialize(members).await?;
         Ok(())
     }
@@ -260,6 +268,7 @@ pub(crate) fn nodes(members: &[Member]) -> BTreeMap<u64, PeerNode> {
         peer_addr: member.peer_addr.clone(),
         client_url: member.client_url(),
         disk: None,
+        cluster: None,
     };
     members.iter().map(|member| (member.id, node(member))).collect()
 }

@@ -12,22 +12,23 @@ use lock_core::Command;
 use testkit::eventually;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::disk_id::DiskId;
+use super::identity::Identity;
+use super::ids::ClusterId;
 use super::log::LogStore;
 use super::log::device::{DeviceState, Flushed, LogDevice, LogPosition, VoteRecord};
 use super::log::disk::DiskLog;
-use super::peer::{self, Badge, Key, PeerNetwork, Standing, Transport};
+use super::peer::{self, Key, Me, PeerNetwork, Standing, Transport};
 use super::snapshot::SnapshotDir;
 use super::{Consensus, StateMachine, nodes};
 use crate::service::{ClusterClock, LockService, Replica, Role};
 use crate::{Member, NodeFaults};
 
-const SOON: Duration = Duration::from_secs(20);
+pub(super) const SOON: Duration = Duration::from_secs(20);
 /// Long enough for a thousand commits, if they did not wait for the disk.
 const MEANWHILE: Duration = Duration::from_millis(300);
 
 /// `Some` while flushes are held back.
-type Held = Arc<Mutex<Option<Vec<Flushed>>>>;
+pub(super) type Held = Arc<Mutex<Option<Vec<Flushed>>>>;
 
 struct SlowDevice {
     disk: DiskLog,
@@ -76,24 +77,27 @@ impl LogDevice for SlowDevice {
 
 async fn lone_node(dir: &Path, held: Held) -> (Consensus<crate::Tokio>, LockService) {
     let members: Vec<Member> = vec!["1=127.0.0.1:1,127.0.0.1:2".parse().unwrap()];
-    let (consensus, service) = member(&members, &badge(1), dir, held).await;
+    let (consensus, service) = member(&members, &me(dir, 1), dir, held).await;
     if consensus.may_found().await.unwrap() {
-        consensus.found(&Default::default()).await.unwrap();
+        consensus.found(a_cluster(), &Default::default()).await.unwrap();
     }
     (consensus, service)
 }
 
-fn badge(id: u64) -> Badge {
-    Badge {
+pub(super) fn me(dir: &Path, id: u64) -> Me {
+    Me {
         key: Key::new(None),
-        id,
-        disk: DiskId::drawn(),
+        identity: Arc::new(Identity::of_directory(dir, id).unwrap()),
     }
 }
 
-async fn member(
+pub(super) fn a_cluster() -> ClusterId {
+    ClusterId::from_u128(1)
+}
+
+pub(super) async fn member(
     members: &[Member],
-    badge: &Badge,
+    me: &Me,
     dir: &Path,
     held: Held,
 ) -> (Consensus<crate::Tokio>, LockService) {
@@ -108,13 +112,13 @@ async fn member(
     let snapshots = Arc::new(SnapshotDir::open(&dir.join("snapshots")).unwrap());
     let machine = StateMachine::new(replica.clone(), clock.clone(), snapshots);
     let network = PeerNetwork::new(
-        badge.clone(),
+        me.clone(),
         Arc::new(Standing::new()),
         Transport::Plain,
         faults.clone(),
         nodes(members),
     );
-    let consensus = Consensus::start(badge.id, members, log, machine, network, 1_000)
+    let consensus = Consensus::start(me.identity.member(), members, log, machine, network, 1_000)
         .await
         .unwrap();
     let service = LockService::start(consensus.clone(), replica, clock, faults);
@@ -122,13 +126,13 @@ async fn member(
 }
 
 /// The peer port of a member. Closes when the guard is dropped.
-fn listen(member: &Member, badge: &Badge, consensus: &Consensus<crate::Tokio>) -> DropGuard {
+pub(super) fn listen(member: &Member, me: &Me, consensus: &Consensus<crate::Tokio>) -> DropGuard {
     let port = service_kit::bind(member.peer_addr.parse().unwrap()).unwrap();
     let (raft, closing) = (consensus.raft().clone(), CancellationToken::new());
     let faults = NodeFaults::new(false, &[]);
     tokio::spawn(peer::serve(
         port,
-        badge.clone(),
+        me.clone(),
         Arc::new(Standing::new()),
         Transport::Plain,
         raft,
@@ -209,12 +213,13 @@ async fn what_a_new_leader_has_not_flushed_it_does_not_count() {
             client_addr: format!("127.0.0.1:{}", ports[at + 1]),
         })
         .into();
-    let badges = [badge(1), badge(2)];
-    let (first, first_service) = member(&members, &badges[0], dirs[0].path(), Held::default()).await;
+    let identities = [me(dirs[0].path(), 1), me(dirs[1].path(), 2)];
+    let (first, first_service) = member(&members, &identities[0], dirs[0].path(), Held::default()).await;
     let held = Held::default();
-    let (second, second_service) = member(&members, &badges[1], dirs[1].path(), held.clone()).await;
-    let second_port = listen(&members[1], &badges[1], &second);
-    first.found(&Default::default()).await.unwrap();
+    let (second, second_service) = member(&members, &identities[1], dirs[1].path(), held.clone()).await;
+    let second_port = listen(&members[1], &identities[1], &second);
+    identities[0].identity.found(a_cluster()).unwrap();
+    first.found(a_cluster(), &Default::default()).await.unwrap();
     eventually(SOON, "the first leads", async || {
         first_service.propose(Command::Expire).await.ok()
     })
@@ -239,8 +244,8 @@ async fn what_a_new_leader_has_not_flushed_it_does_not_count() {
         reached.is_err().then_some(())
     })
     .await;
-    let (first, first_service) = member(&members, &badges[0], dirs[0].path(), Held::default()).await;
-    let _first_port = listen(&members[0], &badges[0], &first);
+    let (first, first_service) = member(&members, &identities[0], dirs[0].path(), Held::default()).await;
+    let _first_port = listen(&members[0], &identities[0], &first);
     eventually(
         SOON,
         "the second leads, and the first has all its entries",

@@ -54,6 +54,7 @@ impl<R: ServiceRt> Consensus<R> {
             client_url: member.client_url(),
             // Recorded when the leader has seen it.
             disk: None,
+            cluster: self.cluster(),
         };
         let place = |node: &PeerNode| (node.peer_addr.clone(), node.client_url.clone());
         self.change(
@@ -192,7 +193,8 @@ impl<R: ServiceRt> Consensus<R> {
             if R::since(began) > CATCH_UP_DEADLINE {
                 let why = match answers {
                     true => format!("it is {behind} entries behind"),
-                    false => "it does not answer the leader".to_owned(),
+                    false => "it does not answer the leader (if it is there and refuses, the leader's log says why)"
+                        .to_owned(),
                 };
                 return Err(refused(format!("{id} cannot vote yet: {why}")));
             }

@@ -1,18 +1,18 @@
-//! What a node knows of its own place among the members, and the disks that the log records.
+//! What a node knows of its own place among the members, and the disks and the cluster that the log records.
 //!
 //! A removed node has two ways to know: its own log says so (it was the leader that wrote it, or was sent the entry), or
 //! somebody who has the entry told it (`peer/belonging.rs`). The second is believed for as long as its own log knows of
 //! nothing newer; taken in again, it forgets it. Meanwhile it does not campaign: with the members it remembers it cannot
 //! be elected, and would only keep asking.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
 
 use openraft::async_runtime::WatchReceiver;
 use openraft::{ChangeMembers, RaftMetrics};
 
 use super::consensus::Consensus;
-use super::disk_id::DiskId;
+use super::ids::{ClusterId, DiskId};
 use super::runtime::ServiceRt;
 use super::types::{Cfg, PeerNode, Position};
 
@@ -72,6 +72,19 @@ impl<R: ServiceRt> Consensus<R> {
         let _ = self.raft.trigger().elect(true).await;
     }
 
+    /// The cluster that this node's log is of; none while it is empty.
+    pub(crate) fn cluster(&self) -> Option<ClusterId> {
+        cluster_of(&self.raft.metrics().borrow_watched())
+    }
+
+    /// Everybody that the log calls a member.
+    pub(crate) fn logged_members(&self) -> BTreeSet<u64> {
+        let metrics = self.raft.metrics();
+        let metrics = metrics.borrow_watched();
+        let nodes = metrics.membership_config.membership().nodes();
+        nodes.map(|(id, _)| *id).collect()
+    }
+
     /// The disks of members, as the log records them.
     pub(crate) fn recorded_disks(&self) -> BTreeMap<u64, DiskId> {
         let metrics = self.raft.metrics();
@@ -96,6 +109,12 @@ impl<R: ServiceRt> Consensus<R> {
             tracing::debug!(%error, "the disks of new members are not recorded yet");
         }
     }
+}
+
+/// The cluster that the log is of.
+pub(super) fn cluster_of<R: ServiceRt>(metrics: &RaftMetrics<Cfg<R>>) -> Option<ClusterId> {
+    let mut nodes = metrics.membership_config.membership().nodes();
+    nodes.find_map(|(_, node)| node.cluster)
 }
 
 /// The members without a disk in the log, with the disk that they have shown.

@@ -6,12 +6,15 @@ use openraft::async_runtime::WatchReceiver;
 use openraft::{RaftMetrics, ServerState};
 
 use super::consensus::Consensus;
+use super::ids::ClusterId;
+use super::removal::cluster_of;
 use super::runtime::ServiceRt;
 use super::types::{Cfg, PeerNode};
 use crate::service::{Leader, MemberStatus, Role};
 
 /// A moment's view of the consensus.
 pub(crate) struct ConsensusStatus {
+    pub(crate) cluster: Option<ClusterId>,
     pub(crate) role: Role,
     pub(crate) term: u64,
     pub(crate) leader: Option<Leader>,
@@ -42,6 +45,7 @@ impl<R: ServiceRt> Consensus<R> {
         };
         let membership = metrics.membership_config.membership();
         ConsensusStatus {
+            cluster: cluster_of(&metrics),
             role: match metrics.state {
                 ServerState::Learner | ServerState::Follower | ServerState::Candidate
                     if self.is_removed(&metrics) =>

@@ -22,7 +22,7 @@ use openraft::{OptionalSend, RaftTypeConfig, StoredMembership};
 use serde::de::{Error as _, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::disk_id::DiskId;
+use super::ids::{ClusterId, DiskId};
 use super::runtime::ServiceRt;
 
 /// A member's id.
@@ -116,6 +116,8 @@ pub struct PeerNode {
     pub client_url: String,
     /// Its disk, since the leader has first seen it.
     pub disk: Option<DiskId>,
+    /// The cluster, the same for all of them: in the log and in snapshots, it tells of which cluster these are.
+    pub cluster: Option<ClusterId>,
 }
 
 impl fmt::Display for PeerNode {

@@ -232,6 +232,7 @@ impl<R: ServiceRt> LockService<R> {
         let (cluster_time, counts) = self.inner.replica.look(|state| (state.now(), state.counts()));
         NodeStatus {
             id: self.inner.consensus.id(),
+            cluster: consensus.cluster,
             role: consensus.role,
             term: consensus.term,
             leader: consensus.leader,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use lock_core::{ClusterTime, Counts};
 
 use super::Leader;
+use crate::raft::ClusterId;
 
 /// What a node currently is in the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +48,8 @@ pub struct MemberStatus {
 pub struct NodeStatus {
     /// This node.
     pub id: u64,
+    /// The cluster it is of; none until it founds one or has its first entry from one.
+    pub cluster: Option<ClusterId>,
     /// What it is.
     pub role: Role,
     /// The highest term it has seen.

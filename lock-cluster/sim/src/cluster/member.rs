@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use lock_core::{Command, Event, SessionEnd, SessionId};
 use lock_node::raft::log::LogStore;
-use lock_node::raft::{Cfg, Consensus, StateMachine};
+use lock_node::raft::{Cfg, ClusterId, Consensus, StateMachine};
 use lock_node::service::{ClusterClock, FeedEvent, Replica};
 use lock_node::{LockService, NodeFaults};
 use openraft::{AsyncRuntime, Raft};
@@ -99,7 +99,7 @@ impl Machine {
             .expect("a node starts from whatever a crash has left on its disk");
         // Nobody is asked first: a disk of the simulation loses its last writes, never all of them.
         if consensus.may_found().await.expect("it has just started") {
-            let founded = consensus.found(&BTreeMap::new()).await;
+            let founded = consensus.found(ClusterId::from_u128(1), &BTreeMap::new()).await;
             founded.expect("nobody else founds it");
         }
         let faults = NodeFaults::new(false, &self.members);

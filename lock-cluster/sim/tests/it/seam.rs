@@ -16,12 +16,13 @@ const FORBIDDEN: [&str; 8] = [
 ];
 
 /// Sockets and real files, which the simulation has models of; and tests, which run on tokio.
-const IN_FRONT: [&str; 6] = [
+const IN_FRONT: [&str; 7] = [
     "peer",
     "disk.rs",
     "snapshot.rs",
     "suite.rs",
     "flush_tests.rs",
+    "joining_tests.rs",
     "runtime.rs",
 ];
 

@@ -1,10 +1,10 @@
 //! Whether this node belongs to a cluster, and with whom: what it asks its peers about outside of Raft.
 //!
-//! * **Nobody founds a second cluster.** The member that may found one (the lowest id, with `--bootstrap` and an empty
-//!   disk) asks all others first. One that has a log says that there is a cluster already; then this disk is a new one
-//!   and waits to be taken in. Otherwise it founds, when all have shown their empty disks, which the first entry of the
-//!   log records; or when a majority has and the rest cannot be reached, whose disks the leader records once it sees
-//!   them. One that was told of nobody else listens for a moment whether a leader calls on it.
+//! * **Nobody founds a second cluster.** The member that may found one (the lowest id, with `--bootstrap`, on a disk that
+//!   is of no cluster) asks all others first, and founds when each of them has shown a disk that is of none either. One
+//!   that is of a cluster says so; then this disk is a new one and waits to be taken in. One that does not answer may be
+//!   of a cluster, so it is waited for: a majority is enough to go on, but not to begin (decision 0021). A founder that
+//!   was told of nobody else listens for a moment whether a leader calls on it.
 //! * **Who was removed learns of it.** A leader stops sending to a member in the moment it writes the removal, so that
 //!   the member may never see that entry. A node that has heard no leader for a while asks whoever it knows.
 //! * **Who has lost its disk learns of it**, the same way: it is turned away at the handshake.
@@ -18,15 +18,15 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::super::consensus::Consensus;
-use super::super::disk_id::DiskId;
+use super::super::ids::{ClusterId, DiskId};
 use super::super::runtime::Tokio;
 use super::client::PeerNetwork;
 use super::standing::Standing;
 
 /// How often a founder asks who is there.
 const FOUND_EVERY: Duration = Duration::from_millis(100);
-/// How long a founder with a majority waits for the rest.
-const FOUND_GRACE: Duration = Duration::from_secs(3);
+/// How often it says for whom it waits.
+const SAY_EVERY: Duration = Duration::from_secs(5);
 /// How long a founder that was told of nobody else listens whether a leader calls, which it would ten times a second: the
 /// cluster of one that it was told to found may have grown since, and its disk been lost.
 const LISTEN: Duration = Duration::from_millis(500);
@@ -54,7 +54,8 @@ impl Belonging {
     }
 
     async fn work(self) {
-        if self.bootstrap && matches!(self.consensus.may_found().await, Ok(true)) {
+        let of_none = self.network.me().identity.cluster().is_none();
+        if self.bootstrap && of_none && matches!(self.consensus.may_found().await, Ok(true)) {
             self.found().await;
         }
         // At once, the first time: a member that comes back on another disk should hear of it before anything else.
@@ -62,8 +63,10 @@ impl Belonging {
         loop {
             self.standing.record(self.consensus.recorded_disks());
             if self.consensus.leading().is_ok() {
+                self.standing.forget_others(&self.consensus.logged_members());
                 let mut seen = self.standing.seen();
-                seen.insert(self.network.badge().id, self.network.badge().disk);
+                let me = &self.network.me().identity;
+                seen.insert(me.member(), me.disk());
                 self.consensus.record_disks(&seen).await;
             } else if !asked || self.standing.silence() > SILENCE {
                 asked = true;
@@ -75,17 +78,29 @@ impl Belonging {
 
     /// Founds the cluster, unless there is one.
     async fn found(&self) {
-        let others = self.consensus.peers().len();
-        let mut majority_since = None;
+        let others = self.consensus.peers();
+        let began = Instant::now();
+        let mut said = began;
         loop {
             let answers = self.ask_everybody().await;
-            let formed = answers.values().filter(|(_, formed)| *formed).count();
-            let since = (is_majority(answers.len(), others)).then(Instant::now);
-            majority_since = majority_since.or(since);
-            let waited = majority_since.map(|since: Instant| since.elapsed());
-            let called_on = self.standing.was_called_on();
-            match decide(others, answers.len(), formed > 0 || called_on, waited) {
-                Founding::Wait => sleep(FOUND_EVERY).await,
+            let formed = answers.values().any(|(_, formed)| *formed) || self.standing.was_called_on();
+            match decide(others.len(), answers.len(), formed, began.elapsed()) {
+                Founding::Wait => {
+                    if said.elapsed() >= SAY_EVERY {
+                        said = Instant::now();
+                        let silent: Vec<u64> = others
+                            .keys()
+                            .filter(|id| !answers.contains_key(id))
+                            .copied()
+                            .collect();
+                        tracing::warn!(
+                            ?silent,
+                            "waiting to found the cluster until these members have answered, too: each must say that \
+                             it is of none. Start them, or leave out of --member, on all nodes, who shall not be a founder"
+                        );
+                    }
+                    sleep(FOUND_EVERY).await;
+                }
                 Founding::Join => {
                     tracing::warn!(
                         "the others belong to a cluster already, and this node's disk is empty: it founds none, and \
@@ -95,14 +110,8 @@ impl Belonging {
                 }
                 Founding::Found => {
                     let disks = answers.into_iter().map(|(id, (disk, _))| (id, disk));
-                    let me = self.network.badge();
-                    match self
-                        .consensus
-                        .found(&disks.chain([(me.id, me.disk)]).collect())
-                        .await
-                    {
-                        Ok(()) => self.consensus.stand_at_once().await,
-                        Err(error) => tracing::error!(%error, "the cluster was not founded"),
+                    if let Err(error) = self.found_with(disks.collect()).await {
+                        tracing::error!(%error, "the cluster was not founded");
                     }
                     return;
                 }
@@ -110,7 +119,19 @@ impl Belonging {
         }
     }
 
-    /// The disk of everybody who answers, and whether it belongs to a cluster.
+    /// Founds the cluster, with the members on these disks and on this node's own.
+    async fn found_with(&self, mut disks: BTreeMap<u64, DiskId>) -> anyhow::Result<()> {
+        let me = self.network.me().identity.clone();
+        disks.insert(me.member(), me.disk());
+        let cluster = ClusterId::drawn();
+        me.found(cluster)?;
+        self.consensus.found(cluster, &disks).await?;
+        tokio::task::spawn_blocking(move || me.join(cluster)).await??;
+        self.consensus.stand_at_once().await;
+        Ok(())
+    }
+
+    /// The disk of everybody who answers, and whether it is of a cluster.
     async fn ask_everybody(&self) -> BTreeMap<u64, (DiskId, bool)> {
         let last = self.consensus.membership_position();
         let asking = self.consensus.peers().into_iter().map(|(id, node)| async move {
@@ -137,56 +158,38 @@ enum Founding {
     Join,
 }
 
-/// Of so many others so many have answered; `formed`: there is a cluster already; for `waited` a majority has been there.
-fn decide(others: usize, answered: usize, formed: bool, waited: Option<Duration>) -> Founding {
-    let patience = match (others, answered) {
-        (0, _) => LISTEN,
-        (others, answered) if answered == others => Duration::ZERO,
-        _ => FOUND_GRACE,
-    };
+/// Of so many others so many have answered; `formed`: there is a cluster already; it has been asked about for `asked`.
+fn decide(others: usize, answered: usize, formed: bool, asked: Duration) -> Founding {
     if formed {
         Founding::Join
-    } else if is_majority(answered, others) && waited.is_some_and(|waited| waited >= patience) {
-        Founding::Found
-    } else {
+    } else if answered < others || (others == 0 && asked < LISTEN) {
         Founding::Wait
+    } else {
+        Founding::Found
     }
-}
-
-/// Whether so many of the others and this node are more than half.
-fn is_majority(answered: usize, others: usize) -> bool {
-    answered + 1 > others.div_ceil(2)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const LONG: Option<Duration> = Some(Duration::from_secs(60));
+    const LONG: Duration = Duration::from_secs(3_600);
 
     #[test]
-    fn a_founder_founds_when_all_are_there_or_a_majority_is_and_the_rest_stays_away() {
+    fn a_founder_founds_when_all_have_answered_and_not_before() {
         assert_eq!(decide(0, 0, false, LONG), Founding::Found, "a cluster of one");
         assert_eq!(
-            decide(0, 0, false, Some(Duration::ZERO)),
+            decide(0, 0, false, Duration::ZERO),
             Founding::Wait,
             "it may have grown"
         );
-        assert_eq!(decide(2, 2, false, Some(Duration::ZERO)), Founding::Found);
+        assert_eq!(decide(2, 2, false, Duration::ZERO), Founding::Found);
         assert_eq!(
-            decide(2, 1, false, Some(Duration::ZERO)),
+            decide(2, 1, false, LONG),
             Founding::Wait,
-            "the third may be on its way"
+            "the third may have what the other two have lost"
         );
-        assert_eq!(decide(2, 1, false, LONG), Founding::Found);
-        assert_eq!(
-            decide(2, 0, false, LONG),
-            Founding::Wait,
-            "alone it is no majority of three"
-        );
-        assert_eq!(decide(3, 1, false, LONG), Founding::Wait, "nor two of four");
-        assert_eq!(decide(3, 2, false, LONG), Founding::Found);
-        assert_eq!(decide(4, 2, false, LONG), Founding::Found);
+        assert_eq!(decide(4, 3, false, LONG), Founding::Wait);
     }
 
     #[test]

@@ -20,11 +20,11 @@ use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::super::disk_id::DiskId;
+use super::super::ids::DiskId;
 use super::super::types::{PeerNode, Position, Snapshot, Vote};
 use super::complaints::Complaints;
 use super::frame::{FRAME_BYTES_MAX, FrameReader, decode, put, put_raw, send, write};
-use super::handshake::{self, Badge, Purpose};
+use super::handshake::{self, Me, Purpose};
 use super::pump::Pump;
 use super::refusal::has_lost_its_disk;
 use super::standing::Standing;
@@ -42,7 +42,7 @@ pub(super) type AppendResult = Result<StreamAppendResult<C>, RPCError<C>>;
 /// Makes the links to the other members.
 #[derive(Clone)]
 pub(crate) struct PeerNetwork {
-    me: Badge,
+    me: Me,
     standing: Arc<Standing>,
     transport: Transport,
     faults: NodeFaults,
@@ -53,7 +53,7 @@ pub(crate) struct PeerNetwork {
 
 impl PeerNetwork {
     pub(crate) fn new(
-        me: Badge,
+        me: Me,
         standing: Arc<Standing>,
         transport: Transport,
         faults: NodeFaults,
@@ -69,7 +69,7 @@ impl PeerNetwork {
         }
     }
 
-    pub(super) fn badge(&self) -> &Badge {
+    pub(super) fn me(&self) -> &Me {
         &self.me
     }
 
@@ -126,9 +126,9 @@ impl PeerLink {
             stream.set_nodelay(true)?;
             let (reader, mut writer) = self.network.transport.open(stream, self.target).await?;
             let mut reader = FrameReader::new(reader);
-            let (me, to) = (&self.network.me, self.target);
+            let (me, to) = (self.network.me.badge(), self.target);
             let recorded = self.network.standing.recorded(to).or(self.recorded);
-            let disk = handshake::open(&mut reader, &mut writer, me, to, recorded, purpose).await?;
+            let disk = handshake::open(&mut reader, &mut writer, &me, to, recorded, purpose).await?;
             self.network.standing.see(to, disk);
             Ok(Connection { reader, writer })
         };

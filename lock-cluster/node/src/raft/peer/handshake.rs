@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   server → client   magic, server nonce
-//!   client → server   magic, from, its disk, to, purpose, client nonce, proof = HMAC(secret, "client" ‖ all of it)
+//!   client → server   magic, from, its disk and cluster, to, purpose, client nonce,
+//!                     proof = HMAC(secret, "client" ‖ all of it)
 //!   server → client   its disk, proof = HMAC(secret, "server" ‖ all of it)
 //!          or         a refusal, its disk, proof = HMAC(secret, "refusal" ‖ all of it), and the end
 //! ```
@@ -16,26 +17,29 @@
 //! from an end that proves to be a member, and that shows the disk which the log of the node that it refuses records for
 //! it: a process of another cluster at a dead member's address, or a member that itself has lost its disk, stops nobody.
 //!
-//! Each end shows which disk it has, and is turned away if the log records another one for its id (`disk_id.rs`).
+//! Each end shows which disk it has, and is turned away if the log records another one for its id; and two that are of
+//! different clusters refuse each other, before they look at disks (`identity.rs`). One that is of none yet is let in.
 //!
 //! Without a configured secret the key is empty and proves nothing; `NodeConfig::validate` allows that among
 //! loopback addresses only. A node with a secret and one without refuse each other.
 
 use std::io;
+use std::sync::Arc;
 
 use rand::Rng as _;
 use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::super::disk_id::DiskId;
+use super::super::identity::Identity;
+use super::super::ids::{ClusterId, DiskId};
 use super::frame::{FrameReader, HANDSHAKE_BYTES_MAX, decode, send};
 use super::hmac::hmac;
 use super::refusal::{Refusal, TurnedAway};
 use crate::config::Secret;
 
 /// Changes with anything that travels between peers.
-const MAGIC: [u8; 4] = *b"LTP5";
+const MAGIC: [u8; 4] = *b"LTP6";
 /// In its place, to an end that does not use TLS where it should.
 const USE_TLS: [u8; 4] = *b"LTPS";
 
@@ -70,12 +74,15 @@ impl Key {
             magic,
             from,
             disk,
+            cluster,
             to,
             purpose,
             nonce,
             proof: _,
         } = hello;
         let purpose = [*purpose as u8];
+        // No cluster has the name of zeros.
+        let cluster = cluster.map_or([0; 16], |cluster| *cluster.as_bytes());
         hmac(
             &self.0,
             &[
@@ -83,6 +90,7 @@ impl Key {
                 magic,
                 &from.to_le_bytes(),
                 disk.as_bytes(),
+                &cluster,
                 &to.to_le_bytes(),
                 &purpose,
                 server_nonce,
@@ -95,10 +103,37 @@ impl Key {
 
 /// Who a node is, and what it proves that with.
 #[derive(Clone)]
-pub(crate) struct Badge {
+pub(crate) struct Me {
     pub(crate) key: Key,
-    pub(crate) id: u64,
-    pub(crate) disk: DiskId,
+    pub(crate) identity: Arc<Identity>,
+}
+
+impl Me {
+    /// What it shows now.
+    pub(super) fn badge(&self) -> Badge {
+        Badge {
+            key: self.key.clone(),
+            id: self.identity.member(),
+            disk: self.identity.disk(),
+            cluster: self.identity.cluster(),
+        }
+    }
+}
+
+/// What a node shows at the beginning of a connection.
+pub(super) struct Badge {
+    pub(super) key: Key,
+    pub(super) id: u64,
+    pub(super) disk: DiskId,
+    pub(super) cluster: Option<ClusterId>,
+}
+
+/// Who has opened a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Caller {
+    pub(super) id: u64,
+    pub(super) cluster: Option<ClusterId>,
+    pub(super) purpose: Purpose,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -112,6 +147,7 @@ struct Hello {
     magic: [u8; 4],
     from: u64,
     disk: DiskId,
+    cluster: Option<ClusterId>,
     to: u64,
     purpose: Purpose,
     nonce: Nonce,
@@ -154,6 +190,7 @@ where
         magic: MAGIC,
         from: me.id,
         disk: me.disk,
+        cluster: me.cluster,
         to,
         purpose,
         nonce: nonce(),
@@ -204,7 +241,7 @@ pub(super) async fn accept<Io>(
     me: &Badge,
     may_be: impl Fn(u64) -> bool,
     recorded: impl Fn(u64) -> Option<DiskId>,
-) -> io::Result<Result<(u64, Purpose), Refusal>>
+) -> io::Result<Result<Caller, Refusal>>
 where
     Io: AsyncWrite + Unpin,
 {
@@ -226,6 +263,10 @@ where
         Some(Refusal::OtherMember)
     } else if !may_be(hello.from) {
         Some(Refusal::Certificate)
+    } else if let (Some(caller), Some(called)) = (hello.cluster, me.cluster)
+        && caller != called
+    {
+        Some(Refusal::OtherCluster { caller, called })
     } else if recorded(hello.from).is_some_and(|recorded| recorded != hello.disk) {
         Some(Refusal::OtherDisk)
     } else {
@@ -247,14 +288,16 @@ where
         },
     )
     .await?;
-    Ok(Ok((hello.from, hello.purpose)))
+    Ok(Ok(Caller {
+        id: hello.from,
+        cluster: hello.cluster,
+        purpose: hello.purpose,
+    }))
 }
 
 /// What is signed of a refusal.
-fn refused_with(why: Refusal, disk: DiskId) -> [u8; 17] {
-    let mut signed = [why as u8; 17];
-    signed[1..].copy_from_slice(disk.as_bytes());
-    signed
+fn refused_with(why: Refusal, disk: DiskId) -> Vec<u8> {
+    postcard::to_stdvec(&(why, disk)).expect("plain values always encode into memory")
 }
 
 /// What an end that demands TLS says to one that does not use it.
@@ -281,141 +324,5 @@ fn nonce() -> Nonce {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::refusal::has_lost_its_disk;
-    use super::*;
-
-    /// Both ends over a pipe: what the opener sees, and what the acceptor. 1 calls `to`, and 2 accepts.
-    async fn shake(
-        opener: Option<&str>,
-        acceptor: Option<&str>,
-        to: u64,
-    ) -> (io::Result<()>, Result<(u64, Purpose), Refusal>) {
-        let (opened, accepted) = shake_with_disks(opener, acceptor, to, [None, None]).await;
-        (opened.map(drop), accepted)
-    }
-
-    /// The same with what each end has recorded of the other's disk.
-    async fn shake_with_disks(
-        opener: Option<&str>,
-        acceptor: Option<&str>,
-        to: u64,
-        [recorded_of_2, recorded_of_1]: [Option<DiskId>; 2],
-    ) -> (io::Result<DiskId>, Result<(u64, Purpose), Refusal>) {
-        let badge = |secret: Option<&str>, id: u64| Badge {
-            key: Key::new(secret.and_then(Secret::new).as_ref()),
-            id,
-            disk: DiskId::drawn(),
-        };
-        let (near, far) = tokio::io::duplex(1024);
-        let ((near_read, mut near_write), (far_read, mut far_write)) =
-            (tokio::io::split(near), tokio::io::split(far));
-        let (mut near_read, mut far_read) = (FrameReader::new(near_read), FrameReader::new(far_read));
-        let (opener, acceptor) = (badge(opener, 1), badge(acceptor, 2));
-        let (opened, accepted) = tokio::join!(
-            open(
-                &mut near_read,
-                &mut near_write,
-                &opener,
-                to,
-                recorded_of_2,
-                Purpose::Append
-            ),
-            accept(
-                &mut far_read,
-                &mut far_write,
-                &acceptor,
-                |from| from == 1,
-                |from| recorded_of_1.filter(|_| from == 1)
-            )
-        );
-        if let Ok(disk) = &opened {
-            assert_eq!(*disk, acceptor.disk, "it is told whose disk it is");
-        }
-        (opened, accepted.unwrap())
-    }
-
-    #[tokio::test]
-    async fn two_who_know_the_secret_let_each_other_in() {
-        let (opened, accepted) = shake(Some("ours"), Some("ours"), 2).await;
-        opened.unwrap();
-        assert_eq!(accepted, Ok((1, Purpose::Append)));
-        shake(None, None, 2).await.0.unwrap();
-    }
-
-    #[tokio::test]
-    async fn one_who_does_not_know_it_is_refused_by_either_end() {
-        for (opener, acceptor) in [
-            (Some("guess"), Some("ours")),
-            (None, Some("ours")),
-            (Some("ours"), None),
-        ] {
-            let (opened, accepted) = shake(opener, acceptor, 2).await;
-            assert_eq!(opened.unwrap_err().kind(), io::ErrorKind::PermissionDenied);
-            assert_eq!(accepted, Err(Refusal::Secret));
-        }
-    }
-
-    #[tokio::test]
-    async fn a_member_that_was_looked_for_elsewhere_says_so() {
-        let (opened, accepted) = shake(Some("ours"), Some("ours"), 3).await;
-        assert!(opened.unwrap_err().to_string().contains("another member"));
-        assert_eq!(accepted, Err(Refusal::OtherMember));
-    }
-
-    #[tokio::test]
-    async fn a_disk_that_is_not_the_recorded_one_is_turned_away_by_either_end() {
-        let other = Some(DiskId::drawn());
-        let (opened, accepted) = shake_with_disks(Some("ours"), Some("ours"), 2, [None, other]).await;
-        let error = opened.unwrap_err();
-        assert!(has_lost_its_disk(&error), "{error}");
-        assert_eq!(accepted, Err(Refusal::OtherDisk));
-
-        let (opened, _) = shake_with_disks(Some("ours"), Some("ours"), 2, [other, None]).await;
-        let error = opened.unwrap_err();
-        assert!(error.to_string().contains("add it under a new id"), "{error}");
-        assert!(!has_lost_its_disk(&error), "it is the other one that has");
-    }
-
-    #[tokio::test]
-    async fn an_impostor_at_a_members_address_cannot_make_a_node_believe_that_its_disk_is_lost() {
-        let (recorded, other) = (Some(DiskId::drawn()), Some(DiskId::drawn()));
-        let (opened, accepted) = shake_with_disks(Some("ours"), Some("ours"), 2, [recorded, other]).await;
-        let error = opened.unwrap_err();
-        assert!(!has_lost_its_disk(&error), "{error}");
-        assert_eq!(accepted, Err(Refusal::OtherDisk));
-    }
-
-    #[tokio::test]
-    async fn a_stranger_cannot_make_a_node_believe_that_its_disk_is_lost() {
-        let (near, far) = tokio::io::duplex(1024);
-        let ((near_read, mut near_write), (far_read, mut far_write)) =
-            (tokio::io::split(near), tokio::io::split(far));
-        let (mut near_read, mut far_read) = (FrameReader::new(near_read), FrameReader::new(far_read));
-        let me = Badge {
-            key: Key::new(Secret::new("ours").as_ref()),
-            id: 1,
-            disk: DiskId::drawn(),
-        };
-        let stranger = async {
-            let challenge = Challenge {
-                magic: MAGIC,
-                nonce: nonce(),
-            };
-            send(&mut far_write, &challenge).await.unwrap();
-            far_read.expect(HANDSHAKE_BYTES_MAX).await.unwrap();
-            let refusal = Verdict::Refused {
-                why: Refusal::OtherDisk,
-                disk: DiskId::drawn(),
-                proof: Proof::default(),
-            };
-            send(&mut far_write, &refusal).await.unwrap();
-        };
-        let (opened, ()) = tokio::join!(
-            open(&mut near_read, &mut near_write, &me, 2, None, Purpose::Call),
-            stranger
-        );
-        let error = opened.unwrap_err();
-        assert!(!has_lost_its_disk(&error), "{error}");
-    }
-}
+#[path = "handshake_tests.rs"]
+mod tests;

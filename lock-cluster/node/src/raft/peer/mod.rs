@@ -42,7 +42,7 @@ use std::time::Duration;
 
 pub(crate) use belonging::Belonging;
 pub(crate) use client::PeerNetwork;
-pub(crate) use handshake::{Badge, Key};
+pub(crate) use handshake::{Key, Me};
 pub(crate) use server::serve;
 pub(crate) use standing::Standing;
 pub(crate) use tls::PeerTls;

@@ -4,6 +4,8 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
+use super::super::ids::ClusterId;
+
 /// Why a peer was turned away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub(super) enum Refusal {
@@ -15,6 +17,13 @@ pub(super) enum Refusal {
     OtherMember,
     #[error("its certificate names another member than it says it is")]
     Certificate,
+    #[error("it belongs to cluster {caller}, not to {called}: the addresses of two clusters are mixed up")]
+    OtherCluster {
+        /// Of the end that opened the connection.
+        caller: ClusterId,
+        /// Of the end that refused.
+        called: ClusterId,
+    },
     #[error(
         "it has another disk than the log records for this member, so what it voted and acknowledged is lost. Remove \
          the member, and add it under a new id with an empty data directory"

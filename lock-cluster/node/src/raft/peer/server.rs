@@ -15,13 +15,13 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::super::disk_id::DiskId;
+use super::super::ids::{ClusterId, DiskId};
 use super::super::runtime::Tokio;
 use super::super::state_machine::StateMachine;
 use super::super::types::{Meta, Position, Snapshot};
 use super::complaints::Complaints;
 use super::frame::{FRAME_BYTES_MAX, FrameReader, decode, put, send, write};
-use super::handshake::{self, Badge, Purpose};
+use super::handshake::{self, Caller, Me, Purpose, denied};
 use super::standing::Standing;
 use super::transport::{ReadEnd, Transport, WriteEnd, is_refusal};
 use super::wire::{
@@ -40,7 +40,7 @@ const ANSWERS_AT_ONCE: usize = 64;
 /// What every connection needs.
 #[derive(Clone)]
 struct Port {
-    me: Badge,
+    me: Me,
     standing: Arc<Standing>,
     transport: Transport,
     raft: Raft<C, StateMachine<Tokio>>,
@@ -51,7 +51,7 @@ struct Port {
 /// Serves peers until `closing` falls; then hangs up on all of them.
 pub(crate) async fn serve(
     listener: TcpListener,
-    me: Badge,
+    me: Me,
     standing: Arc<Standing>,
     transport: Transport,
     raft: Raft<C, StateMachine<Tokio>>,
@@ -101,9 +101,9 @@ impl Port {
         stream.set_nodelay(true)?;
         let shaking = async {
             let mut accepted = self.transport.accept(stream).await?;
-            let may_be = accepted.certified();
+            let (me, may_be) = (self.me.badge(), accepted.certified());
             let mut reader = FrameReader::new(accepted.reader);
-            let shaken = handshake::accept(&mut reader, &mut accepted.writer, &self.me, may_be, |peer| {
+            let shaken = handshake::accept(&mut reader, &mut accepted.writer, &me, may_be, |peer| {
                 self.recorded(peer)
             })
             .await?;
@@ -115,17 +115,30 @@ impl Port {
         };
         seat.work();
         match shaken {
-            Ok((peer, Purpose::Append)) => {
-                self.standing.call_on();
-                self.append(peer, reader, writer).await
-            }
-            Ok((peer, Purpose::Call)) => self.call(peer, reader, writer).await,
-            Ok((peer, Purpose::Snapshot)) => self.snapshot(peer, reader, writer).await,
+            Ok(caller) => match caller.purpose {
+                Purpose::Append => {
+                    self.standing.call_on();
+                    self.append(from, caller, reader, writer).await
+                }
+                Purpose::Call => self.call(caller, reader, writer).await,
+                Purpose::Snapshot => self.snapshot(caller, reader, writer).await,
+            },
             Err(refusal) => {
                 self.complain(from, &refusal);
                 Ok(())
             }
         }
+    }
+
+    /// Who sends entries or asks for a vote speaks for a cluster, and has seen that this node's disk is the one it looks
+    /// for. A node of none is of that one from now on, before it does what it was asked to.
+    async fn side_with(&self, cluster: Option<ClusterId>) -> io::Result<()> {
+        let cluster = cluster.ok_or_else(|| denied("it speaks for no cluster"))?;
+        if self.me.identity.is_of(cluster) {
+            return Ok(());
+        }
+        let identity = self.me.identity.clone();
+        tokio::task::spawn_blocking(move || identity.join(cluster)).await?
     }
 
     /// The disk that the log records for a member.
@@ -156,18 +169,28 @@ impl Port {
     }
 
     /// Requests go to the library as they come, answers back as they are ready, in the same order.
-    async fn append(&self, peer: u64, reader: FrameReader<ReadEnd>, mut writer: WriteEnd) -> io::Result<()> {
-        let hearing = (self.faults.clone(), self.standing.clone());
-        let requests = futures::stream::unfold((reader, hearing), move |(mut reader, hearing)| async move {
-            let request = next_request(&mut reader).await?;
-            let (faults, standing) = &hearing;
-            if !faults.hears(peer) {
-                let _ = silence().await;
-                return None;
-            }
-            standing.hear();
-            Some((request, (reader, hearing)))
-        });
+    async fn append(
+        &self,
+        from: SocketAddr,
+        caller: Caller,
+        reader: FrameReader<ReadEnd>,
+        mut writer: WriteEnd,
+    ) -> io::Result<()> {
+        let peer = caller.id;
+        let requests =
+            futures::stream::unfold((reader, self.clone()), move |(mut reader, port)| async move {
+                let request = next_request(&mut reader).await?;
+                if !port.faults.hears(peer) {
+                    let _ = silence().await;
+                    return None;
+                }
+                if let Err(error) = port.side_with(caller.cluster).await {
+                    port.complain(from, &error);
+                    return None;
+                }
+                port.standing.hear();
+                Some((request, (reader, port)))
+            });
         // Requests are read by a task of the library's, which ends with this stream or with the connection.
         let mut answers = Box::pin(self.raft.stream_append(Box::pin(requests))).ready_chunks(ANSWERS_AT_ONCE);
         let mut out = BytesMut::new();
@@ -193,7 +216,9 @@ impl Port {
 
     async fn call(
         &self,
-        peer: u64,
+        Caller {
+            id: peer, cluster, ..
+        }: Caller,
         mut reader: FrameReader<ReadEnd>,
         mut writer: WriteEnd,
     ) -> io::Result<()> {
@@ -202,7 +227,11 @@ impl Port {
             return silence().await;
         }
         let failed = |error: &dyn std::fmt::Display| Answer::Failed(error.to_string());
-        let answer = match decode(&call)? {
+        let call = decode(&call)?;
+        if !matches!(call, Call::Standing(_)) {
+            self.side_with(cluster).await?;
+        }
+        let answer = match call {
             Call::Vote(request) => self
                 .raft
                 .vote(request)
@@ -219,8 +248,8 @@ impl Port {
                 Err(error) => failed(&error),
             },
             Call::Standing(last) => match self.raft.is_initialized().await {
-                Ok(formed) => Answer::Standing(StandingAnswer {
-                    formed,
+                Ok(initialized) => Answer::Standing(StandingAnswer {
+                    formed: initialized || self.me.identity.cluster().is_some(),
                     removed: self.removed(peer, last),
                 }),
                 Err(error) => failed(&error),
@@ -234,7 +263,9 @@ impl Port {
 
     async fn snapshot(
         &self,
-        peer: u64,
+        Caller {
+            id: peer, cluster, ..
+        }: Caller,
         mut reader: FrameReader<ReadEnd>,
         mut writer: WriteEnd,
     ) -> io::Result<()> {
@@ -243,6 +274,7 @@ impl Port {
         }
         let header = timeout(STALL_DEADLINE, reader.expect(FRAME_BYTES_MAX)).await??;
         let header: SnapshotHeader = decode(&header)?;
+        self.side_with(cluster).await?;
         let state = receive_state(&mut reader, &header).await?;
         tracing::info!(peer.id = peer, bytes = state.len(), "received a snapshot");
         let meta = Meta {

@@ -1,6 +1,6 @@
 //! What the peer port and the links to peers learn by the way about this node and about the others.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::super::disk_id::DiskId;
+use super::super::ids::DiskId;
 
 /// Shared by all connections of a node.
 pub(crate) struct Standing {
@@ -72,6 +72,14 @@ impl Standing {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .insert(peer, disk);
+    }
+
+    /// Forgets the disks of those who are not among these: one that is taken in again under its old id may have another.
+    pub(super) fn forget_others(&self, members: &BTreeSet<u64>) {
+        self.seen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .retain(|peer, _| members.contains(peer));
     }
 
     pub(super) fn seen(&self) -> BTreeMap<u64, DiskId> {

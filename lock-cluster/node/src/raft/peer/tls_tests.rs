@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::client::Connection;
 use super::frame::{FRAME_BYTES_MAX, FrameReader, send};
-use super::handshake::{self, Badge, Key, Purpose};
+use super::handshake::{self, Badge, Caller, Key, Purpose};
 use super::pump::{Pump, tests::request};
 use super::refusal::Refusal;
 use super::tls::PeerTls;
@@ -64,7 +64,7 @@ impl Cast {
     }
 }
 
-type Accepted = io::Result<Result<(u64, Purpose), Refusal>>;
+type Accepted = io::Result<Result<Caller, Refusal>>;
 
 /// Member 1 opens a connection to member 2.
 async fn meet(opening: Transport, accepting: Transport) -> (io::Result<()>, Accepted) {
@@ -74,6 +74,7 @@ async fn meet(opening: Transport, accepting: Transport) -> (io::Result<()>, Acce
         key: Key::new(Secret::new("ours").as_ref()),
         id,
         disk: DiskId::drawn(),
+        cluster: None,
     };
     let open = async {
         let (reader, mut writer) = opening.open(TcpStream::connect(addr).await?, 2).await?;
@@ -97,7 +98,7 @@ async fn members_with_certificates_of_their_own_let_each_other_in() {
     let cast = Cast::new();
     let (opened, accepted) = meet(Transport::Tls(cast.member(1)), Transport::Tls(cast.member(2))).await;
     opened.unwrap();
-    assert_eq!(accepted.unwrap(), Ok((1, Purpose::Call)));
+    assert_eq!(accepted.unwrap().map(|caller| caller.id), Ok(1));
 }
 
 /// More than any buffer on the way holds, so that writes end halfway, on either side of the encryption.

@@ -217,7 +217,9 @@ async fn heads_and_bodies_that_trickle_in_are_cut_short() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_member_that_takes_connections_and_never_answers_holds_nobody_up() {
     let mut fleet = Fleet::new();
+    fleet.start_all().await;
     // In the third's place.
+    fleet.kill(2).await;
     let addr: SocketAddr = fleet.peer_addr(2).parse().expect("an address");
     let mute = TcpListener::bind((Ipv4Addr::LOCALHOST, addr.port()))
         .await
@@ -228,12 +230,6 @@ async fn a_member_that_takes_connections_and_never_answers_holds_nobody_up() {
             kept.push(stream);
         }
     });
-    for at in 0..2 {
-        fleet.start(at, &[]);
-    }
-    for at in 0..2 {
-        fleet.ready(at).await;
-    }
     fleet.grants().await;
     // An election with it, too: both others must vote.
     let leader = fleet.leader().await;

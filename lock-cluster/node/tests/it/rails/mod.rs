@@ -5,6 +5,7 @@
 
 mod abuse;
 mod disk;
+mod mixed;
 mod tls;
 mod tokens;
 
