@@ -115,9 +115,11 @@ testkit::for_each_engine! {
 
     async fn refunds_go_through_beside_a_payment_that_does_not(db: TestDb) {
         let world = World::start_with(&db, |config| {
-            // The payment is due again as soon as it has been asked about in vain.
+            // The payment is due again as soon as it has been asked about in vain, and there is one worker only: a second
+            // one would find the payment claimed, and go on.
             config.settle_after = Duration::ZERO;
-            config.settle_every = Duration::from_millis(20);
+            let one = config.instance == "billing-1";
+            config.settle_every = if one { Duration::from_millis(20) } else { SOON * 10 };
         })
         .await;
         world.captured("p-ref").await;
