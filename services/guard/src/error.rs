@@ -30,6 +30,9 @@ pub enum GuardError {
 }
 
 impl GuardError {
+    /// Every slug, for whoever has to promise them (an API's description).
+    pub const SLUGS: [&'static str; 3] = ["lock-wait-timeout", "lock-unavailable", "strategy-unavailable"];
+
     /// The last segment of the problem's type. The status is 503 for all of them.
     pub fn slug(&self) -> &'static str {
         match self {
@@ -72,6 +75,30 @@ impl GuardError {
             Self::WaitTimeout | Self::LockUnavailable { .. } => Duration::from_secs(1),
             // Configuration does not change by itself within seconds.
             Self::LockRefused | Self::StrategyUnavailable { .. } => Duration::from_secs(60),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_slug_is_listed() {
+        let unavailable = |strategy| GuardError::StrategyUnavailable {
+            strategy,
+            reason: String::new(),
+        };
+        let away = GuardError::LockUnavailable {
+            detail: String::new(),
+        };
+        for error in [
+            GuardError::WaitTimeout,
+            away,
+            GuardError::LockRefused,
+            unavailable(Strategy::Row),
+        ] {
+            assert!(GuardError::SLUGS.contains(&error.slug()), "{error}");
         }
     }
 }

@@ -3,6 +3,7 @@
 //! * [`eventually`] instead of sleeps: a test waits for a condition, and says which one never came.
 //! * [`free_ports`] below the range from which outgoing connections take theirs.
 //! * [`for_each_engine!`] runs a test on SQLite and on PostgreSQL ([`TestDb`]).
+//! * [`documented_problems`]: the errors that an OpenAPI document promises, to be held against those that are answered.
 //! * [`cut_after`] drops a future at each of its await points.
 //! * [`Program`] starts a built binary, kills it, stops it, lets it go on.
 //!
@@ -10,6 +11,7 @@
 
 mod cut;
 mod database;
+mod documented;
 mod eventually;
 mod ports;
 mod program;
@@ -17,6 +19,7 @@ mod server;
 
 pub use cut::cut_after;
 pub use database::{TestDb, each_engine, postgres, sqlite};
+pub use documented::documented_problems;
 pub use eventually::{eventually, wait_ready};
 pub use ports::free_ports;
 pub use program::{Program, binary};

@@ -1,5 +1,7 @@
 //! Billing's HTTP (DESIGN §5.3): parses and answers.
 
+#[cfg(test)]
+mod documented;
 mod error;
 
 use std::time::Duration;
@@ -78,14 +80,17 @@ struct ApiDoc;
 
 /// The routes and their description.
 pub(crate) fn router(state: AppState) -> (axum::Router, utoipa::openapi::OpenApi) {
-    let (router, openapi) = OpenApiRouter::with_openapi(ApiDoc::openapi())
+    let (router, openapi) = routes().split_for_parts();
+    (router.with_state(state), openapi)
+}
+
+fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::with_openapi(ApiDoc::openapi())
         .routes(routes!(authorize, get_payment))
         .routes(routes!(capture))
         .routes(routes!(void))
         .routes(routes!(refund))
         .routes(routes!(audit_records))
-        .split_for_parts();
-    (router.with_state(state), openapi)
 }
 
 /// Authorize a payment. Safe to repeat: the id names the payment.
@@ -99,7 +104,8 @@ pub(crate) fn router(state: AppState) -> (axum::Router, utoipa::openapi::OpenApi
         (status = 402, description = "`payment-declined`, also when asked again"),
         (status = 409, description = "`payment-voided`, `stale-fencing-token`"),
         (status = 422, description = "`payment-mismatch`: same id, other body"),
-        (status = 503, description = "`payment-unknown`, `outcome-unknown`, `payment-in-progress`, `lock-wait-timeout`, …: ask again with the same id"),
+        (status = 503, description = "`payment-unknown`, `outcome-unknown`, `payment-in-progress`, `database-busy`, `lock-wait-timeout`, \
+                                      `lock-unavailable`, `strategy-unavailable`: ask again with the same id"),
     )
 )]
 async fn authorize(
@@ -135,7 +141,7 @@ async fn get_payment(
         (status = 402, description = "`payment-declined`"),
         (status = 404, description = "`payment-not-found`"),
         (status = 409, description = "`payment-voided`, `payment-not-authorized`, `stale-fencing-token`"),
-        (status = 503, description = "`payment-unknown`, …: ask again"),
+        (status = 503, description = "As for authorizing: ask again"),
     )
 )]
 async fn capture(
@@ -153,7 +159,7 @@ async fn capture(
     responses(
         (status = 200, body = PaymentView, description = "Nothing is reserved any more"),
         (status = 409, description = "`payment-captured`: refund it instead; `stale-fencing-token`"),
-        (status = 503, description = "`payment-unknown`, …: ask again"),
+        (status = 503, description = "As for authorizing: ask again"),
     )
 )]
 async fn void(
@@ -174,7 +180,7 @@ async fn void(
         (status = 400, description = "`invalid-request`"),
         (status = 404, description = "`payment-not-found`"),
         (status = 422, description = "`over-refund` with `refundable`, `refund-mismatch`, `currency-mismatch`"),
-        (status = 503, description = "`payment-unknown`: ask again with the same refund id"),
+        (status = 503, description = "`payment-unknown`, `outcome-unknown`, `database-busy`: ask again with the same refund id"),
     )
 )]
 async fn refund(

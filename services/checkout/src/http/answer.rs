@@ -34,7 +34,7 @@ pub(crate) fn answer_of(purchase: &Purchase) -> Option<FinalAnswer> {
     }
 }
 
-fn problem_of(why: &Rejection) -> Option<Problem> {
+pub(super) fn problem_of(why: &Rejection) -> Option<Problem> {
     let (status, detail) = match why {
         Rejection::SoldOut { .. } => (StatusCode::CONFLICT, "not enough seats are free"),
         Rejection::LimitReached { detail, .. }

@@ -2,6 +2,8 @@
 
 pub(crate) mod answer;
 mod audit;
+#[cfg(test)]
+mod documented;
 mod error;
 mod purchases;
 
@@ -21,11 +23,14 @@ struct ApiDoc;
 
 /// The routes and their description.
 pub(crate) fn router(checkout: Checkout) -> (axum::Router, utoipa::openapi::OpenApi) {
-    let (router, openapi) = OpenApiRouter::with_openapi(ApiDoc::openapi())
+    let (router, openapi) = routes().split_for_parts();
+    (router.with_state(checkout), openapi)
+}
+
+fn routes() -> OpenApiRouter<Checkout> {
+    OpenApiRouter::with_openapi(ApiDoc::openapi())
         .routes(routes!(purchases::buy, purchases::list))
         .routes(routes!(purchases::get))
         .routes(routes!(purchases::cancel))
         .routes(routes!(audit::records))
-        .split_for_parts();
-    (router.with_state(checkout), openapi)
 }

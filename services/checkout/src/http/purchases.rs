@@ -36,8 +36,9 @@ const LIST_LIMIT_DEFAULT: u32 = 20;
         (status = 400, description = "`invalid-request`, `idempotency-key-missing`, `idempotency-key-invalid`, `unknown-strategy`"),
         (status = 402, description = "`payment-declined`"),
         (status = 409, description = "`sold-out` with `lines`; `hold-expired`; `purchase-cancelled`; `purchase-in-progress`: the same request is being worked on"),
-        (status = 422, description = "`idempotency-key-reused`, `limit-reached`, `unknown-event`, `mixed-currencies`"),
-        (status = 503, description = "Busy; nothing happened, the same key may come again. `outcome-unknown`: it may be under way, the same key will tell"),
+        (status = 422, description = "`idempotency-key-reused`, `limit-reached`, `unknown-event`, `mixed-currencies`; `purchase-refused`: by a service, for a reason of its own"),
+        (status = 503, description = "`busy`, `database-busy`, `lock-wait-timeout`, `lock-unavailable`, `strategy-unavailable`: nothing happened, the same key may \
+                                      come again; `outcome-unknown`: it may be under way, the same key will tell"),
     )
 )]
 pub(super) async fn buy(

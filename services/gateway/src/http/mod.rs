@@ -3,6 +3,8 @@
 //! The calls are the same to this layer: check the key, make the call, answer the line, in the manner that
 //! the card wants.
 
+#[cfg(test)]
+mod documented;
 mod error;
 
 use std::time::Duration;
@@ -53,15 +55,18 @@ struct ApiDoc;
 
 /// The routes and their description.
 pub(crate) fn router(state: AppState) -> (axum::Router, utoipa::openapi::OpenApi) {
-    let (router, openapi) = OpenApiRouter::with_openapi(ApiDoc::openapi())
+    let (router, openapi) = routes().split_for_parts();
+    (router.with_state(state), openapi)
+}
+
+fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::with_openapi(ApiDoc::openapi())
         .routes(routes!(authorize))
         .routes(routes!(capture))
         .routes(routes!(void))
         .routes(routes!(refund))
         .routes(routes!(lookup))
         .routes(routes!(lines))
-        .split_for_parts();
-    (router.with_state(state), openapi)
 }
 
 /// Reserve money on a card.
@@ -73,7 +78,7 @@ pub(crate) fn router(state: AppState) -> (axum::Router, utoipa::openapi::OpenApi
         (status = 402, description = "`card-declined`"),
         (status = 409, description = "`reference-closed`: the reference was voided"),
         (status = 422, description = "`key-reused`: the key came with another body before"),
-        (status = 503, description = "`processor-unavailable`: nothing was charged"),
+        (status = 503, description = "`processor-unavailable`: nothing was charged; `outcome-unknown`: the same key will tell"),
     )
 )]
 async fn authorize(
@@ -93,6 +98,7 @@ async fn authorize(
         (status = 404, description = "`authorization-not-found`"),
         (status = 409, description = "`authorization-voided`"),
         (status = 422, description = "`key-reused`, `currency-mismatch`, `exceeds-authorization`"),
+        (status = 503, description = "`processor-unavailable`: nothing was done; `outcome-unknown`: the same key will tell"),
     )
 )]
 async fn capture(
@@ -112,6 +118,7 @@ async fn capture(
         (status = 404, description = "`authorization-not-found`"),
         (status = 409, description = "`already-captured`: refund it instead"),
         (status = 422, description = "`key-reused`"),
+        (status = 503, description = "`processor-unavailable`: nothing was done; `outcome-unknown`: the same key will tell"),
     )
 )]
 async fn void(
@@ -129,6 +136,7 @@ async fn void(
         (status = 201, body = LedgerEntry, description = "Given back"),
         (status = 200, body = LedgerEntry, description = "This key was used before: the same line again"),
         (status = 422, description = "`key-reused`, `currency-mismatch`, `over-refund` with `refundable`"),
+        (status = 503, description = "`processor-unavailable`: nothing was done; `outcome-unknown`: the same key will tell"),
     )
 )]
 async fn refund(

@@ -1,6 +1,8 @@
 //! Inventory's HTTP (DESIGN §5.2): parses, asks the domain, answers. It decides nothing.
 
 mod audit;
+#[cfg(test)]
+mod documented;
 mod error;
 mod events;
 mod holds;
@@ -30,12 +32,15 @@ struct ApiDoc;
 
 /// The routes and their description.
 pub(crate) fn router(state: AppState) -> (axum::Router, utoipa::openapi::OpenApi) {
-    let (router, openapi) = OpenApiRouter::with_openapi(ApiDoc::openapi())
+    let (router, openapi) = routes().split_for_parts();
+    (router.with_state(state), openapi)
+}
+
+fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::with_openapi(ApiDoc::openapi())
         .routes(routes!(events::create, events::list))
         .routes(routes!(events::show))
         .routes(routes!(holds::place, holds::release))
         .routes(routes!(holds::confirm))
         .routes(routes!(audit::records))
-        .split_for_parts();
-    (router.with_state(state), openapi)
 }
