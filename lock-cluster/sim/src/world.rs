@@ -234,9 +234,11 @@ impl World {
         }
     }
 
-    /// Has the leader make way for another node.
+    /// Has the leader make way for another node. Not for itself, which nobody can ask of it: a lone node would wait for
+    /// its own election for ever.
     pub(crate) fn hand_over(&self, to: Endpoint) {
-        if let Some(member) = self.leader().and_then(|id| self.network.member(id)) {
+        let leader = self.leader().filter(|leader| *leader != to);
+        if let Some(member) = leader.and_then(|id| self.network.member(id)) {
             let raft = member.raft();
             let handing = async move { drop(raft.trigger().transfer_leader(to).await) };
             drop(Scope::spawn(Some(member.scope().clone()), handing));

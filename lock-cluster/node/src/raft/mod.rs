@@ -14,6 +14,7 @@
 //! What the library does for us: elections, replication, membership changes, the commit rule, read index, and the
 //! decision when to send a snapshot instead of the log.
 
+mod commit_hold;
 mod consensus;
 pub(crate) mod envelope;
 #[cfg(test)]
@@ -33,6 +34,7 @@ pub mod snapshot;
 mod state_machine;
 pub mod types;
 
+pub use commit_hold::{COMMIT_HELD, CommitHold};
 pub(crate) use consensus::nodes;
 pub use consensus::{Consensus, Pending};
 pub(crate) use identity::Identity;

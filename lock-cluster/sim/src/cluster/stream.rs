@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use futures::{Stream, StreamExt};
-use lock_node::raft::Cfg;
+use lock_node::raft::{Cfg, CommitHold, ServiceRt as _};
 use openraft::errors::{RPCError, Unreachable};
 use openraft::raft::{AppendEntriesRequest, StreamAppendResult};
 use openraft::{AnyError, AsyncRuntime};
-use openraft_rt::Select3;
+use openraft_rt::Select4;
 use tokio::sync::mpsc;
 
 use super::Member;
@@ -39,12 +39,16 @@ pub(super) struct AppendStream<S> {
     /// The next answer, before it has arrived.
     arriving: Option<Due<StreamAppendResult<C>>>,
     outstanding: usize,
+    /// What was taken from `input` and may yet turn out to be needless.
+    held: CommitHold<SimRt, <SimRt as AsyncRuntime>::Instant>,
     over: bool,
 }
 
 enum Progress {
     Answer(StreamAppendResult<C>),
     Request(Option<Box<AppendEntriesRequest<C>>>),
+    /// What is held has waited long enough.
+    HeldLong,
     Broken,
 }
 
@@ -84,6 +88,7 @@ where
             down,
             arriving: None,
             outstanding: 0,
+            held: CommitHold::default(),
             over: false,
         })
     }
@@ -104,17 +109,32 @@ where
                     self.over = answer.is_err();
                     return Some(Ok(answer));
                 }
-                Progress::Request(None) => self.input = None,
+                Progress::Request(None) => {
+                    self.input = None;
+                    let held = self.held.release();
+                    self.send(held);
+                }
                 Progress::Request(Some(request)) => {
-                    self.outstanding += 1;
-                    if !self.up.as_mut().is_some_and(|up| up.send(*request)) {
-                        self.up = None;
-                    }
+                    let ready = self.held.pass(SimRt::now(), *request);
+                    self.send(ready);
+                }
+                Progress::HeldLong => {
+                    let held = self.held.release();
+                    self.send(held);
                 }
                 Progress::Broken => {
                     self.over = true;
                     return Some(Err(unreachable("the connection broke")));
                 }
+            }
+        }
+    }
+
+    fn send(&mut self, requests: impl IntoIterator<Item = AppendEntriesRequest<C>>) {
+        for request in requests {
+            self.outstanding += 1;
+            if !self.up.as_mut().is_some_and(|up| up.send(request)) {
+                self.up = None;
             }
         }
     }
@@ -128,6 +148,7 @@ where
             down,
             arriving,
             outstanding,
+            held,
             ..
         } = self;
         let answer = arrival(down, arriving);
@@ -145,18 +166,25 @@ where
                 false => std::future::pending().await,
             }
         };
-        match SimRt::select3(answer, request, stalled).await {
-            Select3::First(Some(answer)) => Progress::Answer(answer),
+        let held_long = async {
+            match held.due() {
+                Some(due) => SimRt::sleep_until(due).await,
+                None => std::future::pending().await,
+            }
+        };
+        match SimRt::select4(answer, request, held_long, stalled).await {
+            Select4::First(Some(answer)) => Progress::Answer(answer),
             // The other end is gone. If its machine still has a kernel it says so; else there is silence.
-            Select3::First(None) => {
+            Select4::First(None) => {
                 let says_so = network.flip() && network.hop((way.1, way.0), "append", Step::HangUp).is_some();
                 if !says_so {
                     SimRt::sleep(STALL_DEADLINE).await;
                 }
                 Progress::Broken
             }
-            Select3::Second(request) => Progress::Request(request),
-            Select3::Third(()) => Progress::Broken,
+            Select4::Second(request) => Progress::Request(request),
+            Select4::Third(()) => Progress::HeldLong,
+            Select4::Fourth(()) => Progress::Broken,
         }
     }
 }

@@ -7,15 +7,22 @@
 //!
 //! Every branch of the `select!` may be dropped halfway without losing anything: a frame that has partly arrived stays
 //! in the reader's buffer, a write that did not happen stays in `out`, a request that is not ready stays in the stream.
+//!
+//! All deadlines share one timer, which is set anew only when it has gone off or something is due earlier: to set one
+//! for every step would cost more than many a step does.
 
 use std::io;
+use std::pin::Pin;
 
 use bytes::BytesMut;
 use futures::{Stream, StreamExt};
+use openraft::errors::RPCError;
 use openraft::raft::{AppendEntriesRequest, StreamAppendResult};
 use tokio::io::AsyncWriteExt;
-use tokio::time::sleep;
+use tokio::time::{Instant, Sleep, sleep};
 
+use super::super::commit_hold::CommitHold;
+use super::super::runtime::Tokio;
 use super::client::{AppendResult, Connection, broken, late, unreachable};
 use super::frame::{FRAME_BYTES_MAX, decode, put};
 use super::transport::WriteEnd;
@@ -40,8 +47,14 @@ pub(super) struct Pump<'s, S> {
     out: BytesMut,
     /// Whether the socket has taken all that was written: under TLS, a write may end on this side of it.
     flushed: bool,
-    /// Requests taken from `input` whose answers are to come.
+    /// Requests put into `out` whose answers are to come.
     outstanding: usize,
+    /// What was taken from `input` and may yet turn out to be needless.
+    held: CommitHold<Tokio, Instant>,
+    /// When the last step was made.
+    moved: Instant,
+    /// Goes off at the next deadline or before.
+    alarm: Pin<Box<Sleep>>,
 }
 
 /// One step of the pump.
@@ -49,8 +62,7 @@ enum Step {
     Answer(Option<bytes::Bytes>),
     Wrote,
     Request(Option<Box<AppendEntriesRequest<C>>>),
-    Stalled,
-    Silent,
+    Alarm,
 }
 
 impl<'s, S: Stream<Item = AppendEntriesRequest<C>> + Unpin> Pump<'s, S> {
@@ -70,6 +82,9 @@ impl<'s, S: Stream<Item = AppendEntriesRequest<C>> + Unpin> Pump<'s, S> {
             out: BytesMut::new(),
             flushed: true,
             outstanding: 0,
+            held: CommitHold::default(),
+            moved: Instant::now(),
+            alarm: Box::pin(sleep(STALL_DEADLINE)),
         }
     }
 
@@ -83,7 +98,11 @@ impl<'s, S: Stream<Item = AppendEntriesRequest<C>> + Unpin> Pump<'s, S> {
             }
             // Whatever goes wrong ends the stream, and the connection with it: what was on its way is lost, and the
             // library goes on from the last answer it got.
-            match self.step(&mut connection).await {
+            let step = self.step(&mut connection).await;
+            if !matches!(step, Ok(Step::Alarm)) {
+                self.moved = Instant::now();
+            }
+            let done = match step {
                 Ok(Step::Answer(Some(frame))) if self.outstanding > 0 => {
                     self.outstanding -= 1;
                     return match decode::<StreamAppendResult<C>>(&frame) {
@@ -96,43 +115,95 @@ impl<'s, S: Stream<Item = AppendEntriesRequest<C>> + Unpin> Pump<'s, S> {
                         Err(error) => Some(Err(broken(error))),
                     };
                 }
-                Ok(Step::Answer(_)) => {
-                    return Some(Err(broken(io::Error::new(
-                        io::ErrorKind::ConnectionAborted,
-                        "the peer hung up",
-                    ))));
-                }
-                Ok(Step::Wrote) => {}
-                Ok(Step::Request(None)) => self.input = None,
+                Ok(Step::Answer(_)) => Err(broken(io::Error::new(
+                    io::ErrorKind::ConnectionAborted,
+                    "the peer hung up",
+                ))),
+                Ok(Step::Wrote) => Ok(()),
                 Ok(Step::Request(Some(request))) => {
-                    if let Err(error) = put(&mut self.out, &*request) {
-                        return Some(Err(broken(error)));
-                    }
-                    self.outstanding += 1;
+                    let ready = self.held.pass(self.moved, *request);
+                    self.put(ready)
                 }
-                // An empty frame, which asks for no answer.
-                Ok(Step::Silent) => self.out.extend_from_slice(&[0; 4]),
-                Ok(Step::Stalled) => return Some(Err(unreachable(late("progress")))),
-                Err(error) => return Some(Err(broken(error))),
+                Ok(Step::Request(None)) => {
+                    self.input = None;
+                    let held = self.held.release();
+                    self.put(held)
+                }
+                Ok(Step::Alarm) => self.do_what_is_due(),
+                Err(error) => Err(broken(error)),
+            };
+            if let Err(error) = done {
+                return Some(Err(error));
             }
         }
     }
 
     async fn step(&mut self, connection: &mut Connection) -> io::Result<Step> {
+        let due = self.due();
+        if due < self.alarm.deadline() || self.alarm.is_elapsed() {
+            self.alarm.as_mut().reset(due);
+        }
         let Connection { reader, writer } = connection;
-        let (out, flushed, outstanding) = (&mut self.out, &mut self.flushed, self.outstanding);
+        let (out, flushed) = (&mut self.out, &mut self.flushed);
         let (hears, reaches) = (self.faults.hears(self.target), self.faults.reaches(self.target));
         let to_write = !out.is_empty() || !*flushed;
-        let owed = outstanding > 0 || to_write;
-        let more = self.input.is_some() && outstanding < WINDOW && out.len() < WRITE_AHEAD_BYTES;
+        let more = self.input.is_some() && self.outstanding < WINDOW && out.len() < WRITE_AHEAD_BYTES;
         tokio::select! {
             biased;
             frame = reader.next(FRAME_BYTES_MAX), if hears => Ok(Step::Answer(frame?)),
             wrote = write(writer, out, flushed), if to_write && reaches => wrote.map(|()| Step::Wrote),
             request = next_of(&mut self.input), if more => Ok(Step::Request(request.map(Box::new))),
-            () = sleep(STALL_DEADLINE), if owed => Ok(Step::Stalled),
-            () = sleep(SIGN_OF_LIFE), if !owed => Ok(Step::Silent),
+            () = self.alarm.as_mut() => Ok(Step::Alarm),
         }
+    }
+
+    fn put(
+        &mut self,
+        requests: impl IntoIterator<Item = AppendEntriesRequest<C>>,
+    ) -> Result<(), RPCError<C>> {
+        for request in requests {
+            put(&mut self.out, &request).map_err(broken)?;
+            self.outstanding += 1;
+        }
+        Ok(())
+    }
+
+    fn is_owed(&self) -> bool {
+        self.outstanding > 0 || !self.out.is_empty() || !self.flushed
+    }
+
+    /// Until when there must be another step: progress where something is owed, a sign of life where nothing is.
+    fn moves_by(&self) -> Instant {
+        self.moved
+            + if self.is_owed() {
+                STALL_DEADLINE
+            } else {
+                SIGN_OF_LIFE
+            }
+    }
+
+    fn due(&self) -> Instant {
+        let moves_by = self.moves_by();
+        self.held.due().map_or(moves_by, |due| due.min(moves_by))
+    }
+
+    /// The alarm went off, perhaps for something that has been done meanwhile.
+    fn do_what_is_due(&mut self) -> Result<(), RPCError<C>> {
+        let now = Instant::now();
+        if self.held.due().is_some_and(|due| due <= now) {
+            let held = self.held.release();
+            return self.put(held);
+        }
+        if self.moves_by() > now {
+            return Ok(());
+        }
+        if self.is_owed() {
+            return Err(unreachable(late("progress")));
+        }
+        // An empty frame, which asks for no answer.
+        self.out.extend_from_slice(&[0; 4]);
+        self.moved = now;
+        Ok(())
     }
 }
 
@@ -155,12 +226,14 @@ async fn next_of<S: Stream + Unpin>(input: &mut Option<S>) -> Option<S::Item> {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use openraft::errors::RPCError;
     use openraft::impls::{Entry, EntryPayload};
     use tokio::io::{AsyncReadExt as _, DuplexStream};
 
+    use std::time::Duration;
+
     use super::super::frame::FrameReader;
     use super::*;
+    use crate::raft::COMMIT_HELD;
     use crate::raft::types::{Batch, BatchContent, CommittedLeaderId, Position, Vote};
 
     pub(in super::super) fn request(bytes: usize) -> AppendEntriesRequest<C> {
@@ -207,6 +280,67 @@ pub(super) mod tests {
         drop(pump);
         assert!(home.is_none(), "a stalled connection is not used again");
         taken
+    }
+
+    /// When each of these requests arrives, if nothing but `then` follows them, and whether it has entries.
+    async fn arrivals(
+        requests: Vec<AppendEntriesRequest<C>>,
+        then: impl Stream<Item = AppendEntriesRequest<C>> + Unpin,
+    ) -> Vec<(Duration, bool)> {
+        let (near, far) = tokio::io::duplex(64 << 10);
+        let (reader, writer) = tokio::io::split(near);
+        let connection = Connection {
+            reader: FrameReader::new(Box::new(reader)),
+            writer: Box::new(writer),
+        };
+        let input = futures::stream::iter(requests).chain(then);
+        let mut home = None;
+        let mut pump = Pump::new(input, connection, &mut home, 2, NodeFaults::new(false, &[]));
+        let mut arrived = Vec::new();
+        let begun = Instant::now();
+        let reading = async {
+            let mut far = FrameReader::new(far);
+            while let Ok(Some(frame)) = tokio::time::timeout(STALL_DEADLINE / 2, far.next(FRAME_BYTES_MAX))
+                .await
+                .unwrap_or(Ok(None))
+            {
+                let request: AppendEntriesRequest<C> = decode(&frame).unwrap();
+                arrived.push((begun.elapsed(), !request.entries.is_empty()));
+            }
+        };
+        tokio::select! {
+            answer = pump.next() => panic!("{answer:?}"),
+            () = reading => {}
+        }
+        arrived
+    }
+
+    fn bare_commit() -> AppendEntriesRequest<C> {
+        AppendEntriesRequest {
+            entries: Vec::new(),
+            ..request(1)
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_bare_commit_is_left_out_if_entries_follow_and_sent_soon_if_none_do() {
+        let pending = futures::stream::pending;
+        let requests = vec![bare_commit(), request(1)];
+        assert_eq!(arrivals(requests, pending()).await, [(Duration::ZERO, true)]);
+
+        let alone = arrivals(vec![bare_commit()], pending()).await;
+        let [(after, false)] = alone[..] else {
+            panic!("{alone:?}")
+        };
+        // Timers count whole milliseconds.
+        let soon = COMMIT_HELD..=COMMIT_HELD + Duration::from_millis(1);
+        assert!(soon.contains(&after), "{after:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_heartbeat_is_a_stream_of_its_own_and_leaves_at_once() {
+        let beat = arrivals(vec![bare_commit()], futures::stream::empty()).await;
+        assert_eq!(beat, [(Duration::ZERO, false)]);
     }
 
     #[tokio::test]
