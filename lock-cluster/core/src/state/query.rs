@@ -1,7 +1,7 @@
 //! Looking without changing anything.
 
 use crate::id::{AcquireId, SessionId};
-use crate::name::LockName;
+use crate::name::{LockName, LockNames};
 use crate::reply::AcquireAnswer;
 use crate::view::{Counts, HolderView, LockView, SessionView, WaiterView};
 
@@ -60,6 +60,14 @@ impl LockState {
                 .get(&acquire_id)?
                 .answer(),
         )
+    }
+
+    /// Whether this attempt, not known yet, would have to stand in line if it were asked for now.
+    pub fn would_wait(&self, session_id: SessionId, acquire_id: AcquireId, names: &LockNames) -> bool {
+        self.acquisition(session_id, acquire_id).is_none()
+            && names
+                .iter()
+                .any(|name| self.index.lines.get(name.as_str()).is_some())
     }
 
     /// How much there is.

@@ -139,11 +139,33 @@ impl<R: ServiceRt> LockService<R> {
     /// Puts a command into the leader's next batch and waits until it was applied.
     pub async fn propose(&self, command: Command) -> Result<Reply, ServiceError> {
         self.inner.consensus.leading()?;
-        let answered = self.inner.queue.ask(command)?;
+        let answered = if self.will_stand_in_line(&command) {
+            self.inner.queue.ask_in_line(command)?
+        } else {
+            self.inner.queue.ask(command)?
+        };
         match R::timeout(PROPOSE_DEADLINE, answered).await {
             Ok(Ok(answer)) => answer,
             // The batcher is gone with the command in its hands, or the command is still on its way.
             Ok(Err(_)) | Err(_) => Err(ServiceError::Unknown),
+        }
+    }
+
+    /// Whether it is an acquire that waits for somebody else, as far as the leader has applied. By the time it is
+    /// applied itself that may be over, and it is granted all the same.
+    fn will_stand_in_line(&self, command: &Command) -> bool {
+        match command {
+            Command::Acquire {
+                session_id,
+                acquire_id,
+                names,
+                wait,
+                ..
+            } if *wait > WaitMs::ZERO => self
+                .inner
+                .replica
+                .look(|state| state.would_wait(*session_id, *acquire_id, names)),
+            _ => false,
         }
     }
 

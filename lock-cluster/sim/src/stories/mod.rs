@@ -5,6 +5,7 @@
 //! test: a session has to be unlucky in the same way twenty times in a row.
 
 mod elections;
+mod hand_overs;
 mod keep_alives;
 
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use rand::rngs::SmallRng;
 use uuid::Uuid;
 
 pub use elections::{Elections, elections};
+pub use hand_overs::{HandOvers, hand_overs};
 pub use keep_alives::{Shared, keep_alives};
 
 use crate::client::Asking;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_sim::stories::{elections, keep_alives};
+use lock_sim::stories::{elections, hand_overs, keep_alives};
 
 #[test]
 fn an_election_every_half_time_to_live_kills_nobody_and_saves_nobody() {
@@ -40,5 +40,14 @@ fn keep_alives_share_entries_and_hold_up_nobody() {
     assert!(
         most < Duration::from_millis(30),
         "it waited for company: {told:?}"
+    );
+}
+
+#[test]
+fn whoever_gets_in_line_shares_the_entry_of_the_release_in_front() {
+    let told = hand_overs(1, 50);
+    assert!(
+        told.entries <= told.hand_overs + told.hand_overs / 5,
+        "getting in line is an entry of its own: {told:?}"
     );
 }
