@@ -48,6 +48,10 @@ async fn a_node_full_of_waiting_acquires_refuses_the_next_and_still_keeps_sessio
             .unwrap();
         router.clone().oneshot(request)
     };
+    let events = || {
+        let request = Request::get("/v1/events").body(Body::empty()).unwrap();
+        router.clone().oneshot(request)
+    };
     let acquire = r#"{ "acquire_id": 1, "names": ["gate"], "wait_ms": 0 }"#;
 
     let full = api.fill_up();
@@ -56,8 +60,26 @@ async fn a_node_full_of_waiting_acquires_refuses_the_next_and_still_keeps_sessio
     assert_eq!(refused.headers()[header::RETRY_AFTER], "1");
     assert_eq!(post("keep-alive", "{}").await.unwrap().status(), StatusCode::OK);
     drop(full);
+
+    let full = api.fill_connections();
+    let refused = post("acquisitions", acquire).await.unwrap();
+    assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(events().await.unwrap().status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(post("keep-alive", "{}").await.unwrap().status(), StatusCode::OK);
+    drop(full);
     assert_eq!(
         post("acquisitions", acquire).await.unwrap().status(),
         StatusCode::CREATED
     );
+
+    // A stream has its place until it ends.
+    let stream = events().await.unwrap();
+    assert_eq!(stream.status(), StatusCode::OK);
+    let room = || api.fill_connections().len();
+    let with_a_stream = room();
+    drop(stream);
+    eventually(SOON, "its place to be free", async || {
+        (room() == with_a_stream + 1).then_some(())
+    })
+    .await;
 }

@@ -6,6 +6,7 @@
 use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
 use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
 use service_kit::Problem;
 
 use super::{Api, bearer};
@@ -14,18 +15,20 @@ use super::{Api, bearer};
 pub(crate) struct Admin;
 
 impl FromRequestParts<Api> for Admin {
-    type Rejection = Problem;
+    type Rejection = Response;
 
-    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Response> {
         let Some(expected) = &api.tokens.admin else {
             return Err(Problem::new(StatusCode::FORBIDDEN, "admin-disabled")
-                .detail("this node was started without an administrator's token (--admin-token-file)"));
+                .detail("this node was started without an administrator's token (--admin-token-file)")
+                .into_response());
         };
         if bearer::shows(&parts.headers, expected) {
             Ok(Self)
         } else {
-            Err(Problem::new(StatusCode::UNAUTHORIZED, "unauthorized")
-                .detail("this call needs the administrator's token: Authorization: Bearer …"))
+            Err(bearer::unauthorized(
+                "this call needs the administrator's token: Authorization: Bearer …",
+            ))
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Bearer tokens: what a request shows, and whether it is the right one.
 
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use service_kit::Problem;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
@@ -11,6 +13,15 @@ pub(super) fn shows(headers: &HeaderMap, expected: &Secret) -> bool {
     let given = headers.get(header::AUTHORIZATION);
     let given = given.and_then(|value| token(value.as_bytes()));
     given.is_some_and(|given| same(given, expected.expose().as_bytes()))
+}
+
+/// 401, and which kind of proof is asked for (RFC 9110 §15.5.2).
+pub(super) fn unauthorized(detail: &str) -> Response {
+    let problem = Problem::new(StatusCode::UNAUTHORIZED, "unauthorized").detail(detail);
+    let mut response = problem.into_response();
+    let scheme = HeaderValue::from_static("Bearer");
+    response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
+    response
 }
 
 /// The token of `Bearer <token>`; the scheme's case does not matter (RFC 9110 §11.1).

@@ -49,7 +49,10 @@ pub(crate) struct EventsQuery {
 #[utoipa::path(
     get, path = "/v1/events", tag = "events",
     params(EventsQuery, ("Last-Event-ID" = Option<String>, Header, description = "the last event that was read")),
-    responses((status = 200, content_type = "text/event-stream", body = String), (status = 400, description = "invalid-request"))
+    responses(
+        (status = 200, content_type = "text/event-stream", body = String), (status = 400, description = "invalid-request"),
+        (status = 503, description = "too-many-streams, overloaded"),
+    )
 )]
 pub(crate) async fn stream(
     State(api): State<Api>,
@@ -57,10 +60,12 @@ pub(crate) async fn stream(
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
     let seen = last_event_id(&headers)?;
+    let lasting = api.lasting.stream()?;
     let (events, receiver) = mpsc::channel(BUFFERED_MAX);
     // Ends with the reader (its receiver is dropped, also while nothing happens that could be sent to it) or with the
     // node.
     tokio::spawn(async move {
+        let _lasting = lasting;
         let reader = Reader {
             api: api.clone(),
             seen,

@@ -4,10 +4,9 @@
 //! read. Health, metrics and the API's description stay open: they say nothing about anybody's locks.
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::HeaderMap;
 use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
-use service_kit::Problem;
+use axum::response::Response;
 
 use super::{Api, Tokens, bearer};
 
@@ -16,12 +15,7 @@ pub(super) async fn admit(State(api): State<Api>, request: Request, next: Next) 
     if is_welcome(&api.tokens, request.headers()) {
         return next.run(request).await;
     }
-    let problem = Problem::new(StatusCode::UNAUTHORIZED, "unauthorized")
-        .detail("this node answers clients that show its token: Authorization: Bearer …");
-    let mut response = problem.into_response();
-    let scheme = HeaderValue::from_static("Bearer");
-    response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
-    response
+    bearer::unauthorized("this node answers clients that show its token: Authorization: Bearer …")
 }
 
 /// An administrator is a client, too.

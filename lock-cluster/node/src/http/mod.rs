@@ -24,8 +24,8 @@
 //! Hanging up is a request of its own: the server drops the handler of a connection that was closed, the handler
 //! drops the service's future, and that gives the place in the queue back.
 //!
-//! Waiting acquires are many and long. They are bounded below the number of requests in flight, so that a full
-//! queue never keeps a session from being kept alive.
+//! Waiting acquires are many and long. They are bounded below the number of requests in flight, and below that of
+//! connections (`lasting`), so that a full queue never keeps a session from being kept alive.
 
 mod admin;
 mod backup;
@@ -37,6 +37,7 @@ mod error;
 mod events;
 mod feed;
 mod guest;
+mod lasting;
 mod locks;
 mod metrics;
 mod openapi;
@@ -48,10 +49,11 @@ use std::sync::Arc;
 use axum::extract::DefaultBodyLimit;
 use axum::routing::{delete, get, post, put};
 use axum::{Router, middleware};
-use service_kit::{Faults, Metrics, Readiness, ServiceInfo, finish};
+use service_kit::{Faults, Metrics, Readiness, ServiceInfo, finish, limits};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use self::lasting::Lasting;
 use self::pipe::Pipes;
 use crate::config::Secret;
 use crate::service::LockService;
@@ -67,6 +69,7 @@ pub(crate) struct Api {
     service: LockService,
     tokens: Arc<Tokens>,
     waiting: Arc<Semaphore>,
+    lasting: Lasting,
     pipes: Pipes,
     /// Ends the event streams and the pipes: they have no end of their own, and would hold the shutdown up.
     closing: CancellationToken,
@@ -88,6 +91,7 @@ impl Api {
             service,
             tokens,
             waiting: Arc::new(Semaphore::new(WAITING_MAX)),
+            lasting: Lasting::new(limits::connections_max()),
             pipes: Pipes::default(),
             closing,
         }
@@ -98,6 +102,12 @@ impl Api {
     pub(crate) fn fill_up(&self) -> tokio::sync::OwnedSemaphorePermit {
         let all = u32::try_from(WAITING_MAX).unwrap();
         self.waiting.clone().try_acquire_many_owned(all).unwrap()
+    }
+
+    /// As many waits and streams as there may be.
+    #[cfg(test)]
+    pub(crate) fn fill_connections(&self) -> Vec<lasting::Last> {
+        std::iter::from_fn(|| self.lasting.wait().ok()).collect()
     }
 
     /// Returns when the last pipe has ended; they end when `closing` falls.
@@ -116,8 +126,8 @@ pub(crate) fn router(api: Api, faults: Faults) -> Router {
     let readiness = Readiness::new().check("leader", {
         let service = api.service.clone();
         move || {
-            let leader = service.status().leader;
-            async move { leader.map(drop).ok_or_else(|| "no leader is known".to_owned()) }
+            let led = service.is_led();
+            async move { led.then_some(()).ok_or_else(|| "no leader is known".to_owned()) }
         }
     });
     finish(routes(api), info, readiness, metrics, faults)

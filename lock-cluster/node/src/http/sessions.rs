@@ -125,6 +125,7 @@ pub(crate) async fn acquire(
         names,
         wait: wait_ms,
     };
+    let _lasting = api.lasting.wait()?;
     match api.carry_out(acquire).await? {
         Done::Granted { fencing_token, names } => {
             span.record("fencing_token", fencing_token.get());

@@ -272,6 +272,12 @@ impl<R: ServiceRt> LockService<R> {
         }
     }
 
+    /// Whether a command would find somebody who leads. A leader that has lost its majority does not, though it may
+    /// still call itself one.
+    pub(crate) fn is_led(&self) -> bool {
+        self.status().leader.is_some() && !self.inner.consensus.is_out_of_touch()
+    }
+
     /// How often the log has called fdatasync since this node's start.
     pub(crate) fn log_syncs(&self) -> u64 {
         self.inner.consensus.log_syncs()

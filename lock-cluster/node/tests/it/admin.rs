@@ -31,6 +31,7 @@ async fn only_an_administrator_breaks_a_lock() {
         .await
         .expect("it answers");
     assert_eq!(wrong.status(), 401);
+    assert_eq!(wrong.headers()[reqwest::header::WWW_AUTHENTICATE], "Bearer");
     session.granted(1, &["a/b"], 0).await;
     let right = http
         .post(&url)

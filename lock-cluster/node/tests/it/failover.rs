@@ -110,6 +110,12 @@ async fn without_a_quorum_nothing_is_granted_and_with_it_everything_goes_on() {
         "{}",
         reply.body
     );
+    let ready = format!("{url}/readyz");
+    testkit::eventually(SOON, "a node that does not call itself ready", async || {
+        let reply = cluster.api.once(reqwest::Method::GET, &ready, None).await.ok()?;
+        (reply.status == 503).then_some(())
+    })
+    .await;
     let release = tokio::spawn(grant.release());
     cluster.start_all().await;
     release

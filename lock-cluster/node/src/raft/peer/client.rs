@@ -22,6 +22,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::super::ids::DiskId;
 use super::super::types::{PeerNode, Position, Snapshot, Vote};
+use super::absence::Absences;
 use super::complaints::Complaints;
 use super::frame::{FRAME_BYTES_MAX, FrameReader, decode, put, put_raw, send, write};
 use super::handshake::{self, Me, Purpose};
@@ -47,6 +48,7 @@ pub(crate) struct PeerNetwork {
     transport: Transport,
     faults: NodeFaults,
     complaints: Complaints,
+    absences: Absences,
     /// Addresses as this node was told at its start; they win over those in the log.
     told: Arc<BTreeMap<u64, PeerNode>>,
 }
@@ -65,6 +67,7 @@ impl PeerNetwork {
             transport,
             faults,
             complaints: Complaints::default(),
+            absences: Absences::default(),
             told: Arc::new(told),
         }
     }
@@ -135,16 +138,31 @@ impl PeerLink {
         let connected = timeout(CONNECT_DEADLINE, connecting)
             .await
             .unwrap_or_else(|_| Err(late("connecting")));
-        if let Err(error) = &connected {
-            if has_lost_its_disk(error) {
-                self.network.standing.expel(error.to_string());
-            } else if is_refusal(error) && self.network.complaints.is_due() {
-                tracing::warn!(peer.id = self.target, peer.addr = %self.addr, %error, "no connection to a member");
-            } else {
-                tracing::debug!(peer.id = self.target, peer.addr = %self.addr, %error, "no connection to a member");
+        match &connected {
+            Ok(_) if self.network.absences.is_over(self.target) => {
+                tracing::info!(peer.id = self.target, peer.addr = %self.addr, "a member answers again");
             }
+            Ok(_) => {}
+            Err(error) => self.complain(error),
         }
         connected
+    }
+
+    fn complain(&self, error: &io::Error) {
+        let network = &self.network;
+        let is_news = if has_lost_its_disk(error) {
+            network.standing.expel(error.to_string());
+            false
+        } else if is_refusal(error) {
+            network.complaints.is_due()
+        } else {
+            network.absences.is_news(self.target)
+        };
+        if is_news {
+            tracing::warn!(peer.id = self.target, peer.addr = %self.addr, %error, "no connection to a member");
+        } else {
+            tracing::debug!(peer.id = self.target, peer.addr = %self.addr, %error, "no connection to a member");
+        }
     }
 
     /// An append connection. It is made by a task of its own, which goes on when the library gives up waiting for it: its

@@ -22,6 +22,7 @@
 //! sender: polling it writes requests and reads answers alternately. When the library drops it, nothing is left
 //! behind that would have to be aborted.
 
+mod absence;
 mod belonging;
 mod client;
 mod complaints;
