@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use lock_client::{ClusterClient, FeedEvent};
+use lock_client::{ClusterClient, EventsFrom, FeedEvent};
 use lock_core::{Event, ReleaseReason, SessionEnd, TtlMs, WaitEnd};
 use lock_history::book::Book;
 use serde::de::DeserializeOwned;
@@ -51,7 +51,7 @@ pub async fn check(cluster: &Cluster, last: Uuid) -> anyhow::Result<Vec<String>>
 async fn listen(cluster: &Cluster, at: usize, last: Uuid) -> anyhow::Result<Story> {
     let mut config = cluster.client_config();
     config.urls = vec![cluster.url(at)];
-    let mut feed = ClusterClient::new(config)?.events(Some(0)).await?;
+    let mut feed = ClusterClient::new(config)?.events(EventsFrom::Index(0)).await?;
     let last = last.to_string();
     let mut story = Story::new();
     loop {

@@ -6,11 +6,11 @@ use std::time::Duration;
 use reqwest::Method;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use crate::config::ClientConfig;
 use crate::error::LockError;
-use crate::events::EventFeed;
+use crate::events::{EventFeed, EventsFrom};
 use crate::rest::{self, Success};
 use crate::transport::{Body, Question, Transport};
 use crate::wire::{self, ClusterStatus, Lock, LockList};
@@ -134,30 +134,44 @@ impl ClusterClient {
             .await
     }
 
-    /// Events of the cluster from a log index on, or from now on; read from any node that answers.
+    /// Events of the cluster, read from any node that answers; every node tells the same.
     ///
     /// # Errors
     /// [`LockError::Unavailable`] if no node answers.
-    pub async fn events(&self, from: Option<u64>) -> Result<EventFeed, LockError> {
-        let query = from.map(|from| format!("?from={from}")).unwrap_or_default();
+    pub async fn events(&self, from: EventsFrom<'_>) -> Result<EventFeed, LockError> {
         let mut last = LockError::unavailable("no node was asked");
         for node in self.transport.nodes() {
-            match self
-                .transport
-                .request(Method::GET, &format!("{node}/v1/events{query}"))
-                .send()
-                .await
-            {
-                Ok(response) if response.status().is_success() => return Ok(EventFeed::new(response)),
-                Ok(response) => {
-                    let status = response.status();
-                    let body = response.bytes().await.unwrap_or_default();
-                    last = wire::problem(status.as_u16(), &body).into();
-                }
-                Err(error) => last = LockError::unavailable(format!("{node}: {error}")),
+            // A deadline for the beginning only: a stream has no end.
+            match timeout(TRY, self.events_of(node, from)).await {
+                Ok(Ok(feed)) => return Ok(feed),
+                Ok(Err(error)) => last = error,
+                Err(_) => last = LockError::unavailable(format!("{node}: no answer in time")),
             }
         }
         Err(last)
+    }
+
+    async fn events_of(&self, node: &str, from: EventsFrom<'_>) -> Result<EventFeed, LockError> {
+        let url = format!("{node}/v1/events");
+        let request = match from {
+            EventsFrom::Now => self.transport.request(Method::GET, &url),
+            EventsFrom::Index(index) => self
+                .transport
+                .request(Method::GET, &format!("{url}?from={index}")),
+            EventsFrom::Behind(id) => self
+                .transport
+                .request(Method::GET, &url)
+                .header("Last-Event-ID", id),
+        };
+        let silent =
+            |error: reqwest::Error| LockError::unavailable(format!("{node}: {}", rest::root_cause(&error)));
+        let response = request.send().await.map_err(silent)?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(EventFeed::new(response));
+        }
+        let body = response.bytes().await.map_err(silent)?;
+        Err(wire::problem(status.as_u16(), &body).into())
     }
 
     /// The whole state as of now, as a file to keep: see [`ClusterClient::restore`].

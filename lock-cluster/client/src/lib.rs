@@ -58,6 +58,6 @@ pub use client::LockClient;
 pub use cluster::ClusterClient;
 pub use config::{ClientConfig, Protocol};
 pub use error::LockError;
-pub use events::{EventFeed, FeedEvent};
+pub use events::{EventFeed, EventsFrom, FeedEvent};
 pub use grant::Grant;
 pub use session::KeepAlivePause;

@@ -241,15 +241,16 @@ struct FieldError {
 /// Reads an answer that is no success; one that is no problem either has an empty slug.
 pub(crate) fn problem(status: u16, body: &[u8]) -> Problem {
     let body: ProblemBody = serde_json::from_slice(body).unwrap_or_default();
-    let text = if body.detail.is_empty() {
-        body.title
-    } else {
-        body.detail
+    // The cluster's detail names every error; another one's may leave that to `errors`.
+    let detail = match (body.detail, body.errors.as_slice()) {
+        (detail, _) if !detail.is_empty() => detail,
+        (_, []) => body.title,
+        (_, errors) => errors
+            .iter()
+            .map(|error| format!("{} {}", error.pointer, error.reason))
+            .collect::<Vec<_>>()
+            .join("; "),
     };
-    let detail = body.errors.iter().fold(text, |mut text, error| {
-        text.push_str(&format!("; {} {}", error.pointer, error.reason));
-        text
-    });
     Problem {
         status,
         slug: body.kind.rsplit('/').next().unwrap_or_default().to_owned(),

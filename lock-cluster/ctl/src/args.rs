@@ -21,7 +21,7 @@ pub(crate) struct Args {
     pub(crate) command: Command,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 done · 1 refused or not there · 2 wrong usage · 69 the cluster did not \
+const EXIT_CODES: &str = "Exit codes: 0 done · 1 refused or not there · 2 wrong usage, or a value out of range · 69 the cluster did not \
 answer · 70 the lock was lost and the command killed (SIGTERM, SIGKILL 0.5 s later) · 75 the lock was not granted in time · 126, 127 the command \
 could not be run · otherwise the command's own (128 + n if signal n ended it)";
 

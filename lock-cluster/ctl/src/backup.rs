@@ -11,15 +11,19 @@ use std::process::ExitCode;
 use anyhow::Context;
 use lock_client::ClusterClient;
 
-use crate::show::print_json;
+use crate::out::{say_json, say_line};
 
 pub(crate) async fn backup(cluster: &ClusterClient, file: &Path, json: bool) -> anyhow::Result<ExitCode> {
     let copy = cluster.backup().await?;
     write(file, &copy).with_context(|| format!("writing {}", file.display()))?;
     if json {
-        print_json(&serde_json::json!({ "file": file, "bytes": copy.len() }))?;
+        say_json(&serde_json::json!({ "file": file, "bytes": copy.len() }))?;
     } else {
-        println!("{} bytes were written to {}", copy.len(), file.display());
+        say_line(format_args!(
+            "{} bytes were written to {}",
+            copy.len(),
+            file.display()
+        ))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -36,15 +40,15 @@ pub(crate) async fn restore(
         .await
         .with_context(|| format!("restoring {}", file.display()))?;
     if json {
-        print_json(&restored)?;
+        say_json(&restored)?;
     } else {
-        println!(
+        say_line(format_args!(
             "fencing tokens go on above {} (the backup ends at {})\nnot brought back: {} sessions, {} locks",
             restored.token_floor,
             restored.backup_last_token,
             restored.sessions_dropped,
             restored.locks_dropped
-        );
+        ))?;
     }
     Ok(ExitCode::SUCCESS)
 }

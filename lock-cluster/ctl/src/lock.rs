@@ -5,8 +5,10 @@
 //! it safe by itself: whatever the command writes to should check the fencing token.
 //!
 //! The command gets a process group of its own, so that its children are killed with it; only when it reads from a
-//! terminal does it stay in ours, because a terminal stops readers from other groups. SIGINT and SIGTERM sent to
-//! `lockctl` are handed on, and `lockctl` ends when the command does.
+//! terminal does it stay in ours, because a terminal stops readers from other groups, and is then killed as a family.
+//! Signals sent to `lockctl` are handed on, and `lockctl` ends when the command does. Two things no program can hand
+//! on: after SIGKILL the command runs on, and the lock ends with the session; stopped (SIGSTOP) for longer than that,
+//! `lockctl` stops the command as soon as it runs again.
 
 use std::io::{ErrorKind, IsTerminal};
 use std::os::unix::process::ExitStatusExt;
@@ -17,10 +19,11 @@ use anyhow::Context;
 use lock_client::{ClientConfig, Grant, LockClient};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio::process::{Child, Command};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::timeout;
 
 use crate::args::LockArgs;
+use crate::family::Family;
+use crate::signals::{Signals, has_a_key};
 
 /// From the loss of the lock until a command that does not stop by itself is killed.
 const GRACE: Duration = Duration::from_millis(500);
@@ -28,13 +31,17 @@ const GRACE: Duration = Duration::from_millis(500);
 pub(crate) async fn run(mut config: ClientConfig, args: LockArgs) -> anyhow::Result<ExitCode> {
     config.ttl = args.ttl;
     config.label = args.label.clone().unwrap_or_else(label);
-    let client = LockClient::connect(config).await?;
+    let mut signals = Signals::listen()?;
+    let client = tokio::select! {
+        client = LockClient::connect(config) => client?,
+        signal = signals.next() => return Ok(ended_by(signal)),
+    };
     let grant = tokio::select! {
         grant = client.acquire(&args.names, args.wait) => grant,
-        code = interrupted() => {
+        signal = signals.next() => {
             // The acquire was dropped by now; closing gives its place in the queue back.
             client.close().await;
-            return Ok(code?);
+            return Ok(ended_by(signal));
         }
     };
     let grant = match grant {
@@ -44,14 +51,14 @@ pub(crate) async fn run(mut config: ClientConfig, args: LockArgs) -> anyhow::Res
             return Err(error).with_context(|| format!("locking {}", args.names.join(", ")));
         }
     };
-    let code = hold(&grant, &args).await;
+    let code = hold(&grant, &args, &mut signals).await;
     // Closing the session releases, and says so before we exit.
     drop(grant);
     client.close().await;
     code
 }
 
-async fn hold(grant: &Grant, args: &LockArgs) -> anyhow::Result<ExitCode> {
+async fn hold(grant: &Grant, args: &LockArgs, signals: &mut Signals) -> anyhow::Result<ExitCode> {
     let own_group = !std::io::stdin().is_terminal();
     let mut command = Command::new(&args.command[0]);
     command
@@ -74,8 +81,6 @@ async fn hold(grant: &Grant, args: &LockArgs) -> anyhow::Result<ExitCode> {
             }));
         }
     };
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
     loop {
         tokio::select! {
             status = child.child.wait() => return Ok(code_of(status?)),
@@ -85,9 +90,10 @@ async fn hold(grant: &Grant, args: &LockArgs) -> anyhow::Result<ExitCode> {
                 child.stop().await?;
                 return Ok(ExitCode::from(70));
             }
-            // A terminal sends its interrupt to the whole group: a command that shares ours has it already.
-            Some(()) = interrupt.recv() => if own_group { child.signal(Signal::INT) },
-            Some(()) = terminate.recv() => child.signal(Signal::TERM),
+            // A terminal sends what its keys mean to the whole group: a command that shares ours has it already.
+            signal = signals.next() => if own_group || !has_a_key(signal) {
+                child.signal(signal);
+            },
         }
     }
 }
@@ -120,13 +126,21 @@ impl Running {
         };
     }
 
+    /// SIGTERM, and SIGKILL to whatever is left after [`GRACE`].
     async fn stop(&mut self) -> anyhow::Result<()> {
-        self.signal(Signal::TERM);
-        let ended = timeout(GRACE, self.child.wait()).await;
-        // A group lives on with its last member: children of a command that has ended are killed here, too.
-        // Without a group there is only the command, and its id may belong to somebody else once it has ended.
-        if self.own_group || ended.is_err() {
+        if self.own_group {
+            self.signal(Signal::TERM);
+            // A group lives on with its last member: children of a command that has ended are killed, too.
+            let _ = timeout(GRACE, self.child.wait()).await;
             self.signal(Signal::KILL);
+        } else if let Some(pid) = self.pid {
+            // Looked up while the command is there: when it has ended, nobody knows whose its children were.
+            let family = Family::of(pid);
+            family.signal(Signal::TERM);
+            if timeout(GRACE, self.child.wait()).await.is_err() {
+                Family::of(pid).signal(Signal::KILL);
+            }
+            family.signal(Signal::KILL);
         }
         self.child.wait().await?;
         Ok(())
@@ -141,14 +155,9 @@ fn code_of(status: ExitStatus) -> ExitCode {
     ExitCode::from(u8::try_from(code).unwrap_or(1))
 }
 
-/// Completes with the exit code when a signal asks to stop before the lock was granted.
-async fn interrupted() -> std::io::Result<ExitCode> {
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    tokio::select! {
-        _ = interrupt.recv() => Ok(ExitCode::from(130)),
-        _ = terminate.recv() => Ok(ExitCode::from(143)),
-    }
+/// The exit code of a process that a signal has ended.
+fn ended_by(signal: Signal) -> ExitCode {
+    ExitCode::from(u8::try_from(128 + signal.as_raw()).unwrap_or(1))
 }
 
 fn label() -> String {

@@ -20,7 +20,7 @@
 //! |---|---|
 //! | 0 | done |
 //! | 1 | refused, or not there |
-//! | 2 | wrong usage |
+//! | 2 | wrong usage, or a value out of range |
 //! | 69 | the cluster did not answer |
 //! | 70 | the lock was lost while the command ran; the command was killed |
 //! | 75 | the lock was not granted in time |
@@ -29,9 +29,12 @@
 
 mod args;
 mod backup;
+mod family;
 mod lock;
 mod members;
+mod out;
 mod show;
+mod signals;
 mod table;
 mod watch;
 
@@ -47,6 +50,8 @@ async fn main() -> ExitCode {
     let args = Args::parse();
     match run(args).await {
         Ok(code) => code,
+        // As `cat` ends when its reader has gone, by SIGPIPE.
+        Err(error) if is_broken_pipe(&error) => ExitCode::from(128 + 13),
         Err(error) => {
             eprintln!("lockctl: {error:#}");
             exit_code(&error)
@@ -82,6 +87,15 @@ fn exit_code(error: &anyhow::Error) -> ExitCode {
         Some(LockError::Held | LockError::WaitTimeout) => ExitCode::from(75),
         Some(LockError::Unavailable { .. }) => ExitCode::from(69),
         Some(LockError::SessionLost) => ExitCode::from(70),
+        Some(LockError::Invalid { slug, .. }) if OUT_OF_RANGE.contains(&slug.as_str()) => ExitCode::from(2),
         Some(LockError::NotFound { .. } | LockError::Invalid { .. }) | None => ExitCode::FAILURE,
     }
+}
+
+/// How the client and the cluster call a value that can never be right.
+const OUT_OF_RANGE: [&str; 3] = ["invalid-request", "bad-url", "no-nodes"];
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let error = error.downcast_ref::<std::io::Error>();
+    error.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }

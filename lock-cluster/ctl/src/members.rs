@@ -6,7 +6,8 @@ use lock_client::ClusterClient;
 use lock_client::wire::AddMember;
 
 use crate::args::MembersCommand;
-use crate::show::{best_status, print_json};
+use crate::out::{say, say_json};
+use crate::show::best_status;
 use crate::table::{Table, known};
 
 pub(crate) async fn run(
@@ -44,7 +45,7 @@ pub(crate) async fn run(
 async fn list(cluster: &ClusterClient, json: bool) -> anyhow::Result<ExitCode> {
     let status = best_status(cluster).await?;
     if json {
-        print_json(&status.members)?;
+        say_json(&status.members)?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut table = Table::new(&["id", "role", "peers", "clients", "matched", "lag"]);
@@ -67,6 +68,6 @@ async fn list(cluster: &ClusterClient, json: bool) -> anyhow::Result<ExitCode> {
             known(progress.and_then(|progress| progress.lag)),
         ]);
     }
-    print!("{table}");
+    say(table)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use lock_client::wire::{ClusterStatus, Lock};
 use lock_client::{ClusterClient, LockError};
 
+use crate::out::{say, say_json, say_line};
 use crate::table::{Table, known, printable};
 
 pub(crate) async fn list(
@@ -16,14 +17,14 @@ pub(crate) async fn list(
 ) -> anyhow::Result<ExitCode> {
     let list = cluster.locks(prefix, limit).await?;
     if json {
-        print_json(&list)?;
+        say_json(&list)?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut table = Table::new(&["name", "token", "held", "holder", "session", "waiters"]);
     for lock in &list.locks {
         table.row(row(lock));
     }
-    print!("{table}");
+    say(table)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -46,11 +47,11 @@ pub(crate) async fn show(cluster: &ClusterClient, name: &str, json: bool) -> any
         return Ok(ExitCode::FAILURE);
     };
     if json {
-        print_json(&lock)?;
+        say_json(&lock)?;
         return Ok(ExitCode::SUCCESS);
     }
     match &lock.holder {
-        Some(holder) => println!(
+        Some(holder) => say_line(format_args!(
             "{} is held by {} for {}\n  fencing token {}, session {}, acquisition {}",
             printable(&lock.name),
             printable(&holder.label),
@@ -58,8 +59,8 @@ pub(crate) async fn show(cluster: &ClusterClient, name: &str, json: bool) -> any
             holder.fencing_token,
             holder.session_id,
             holder.acquire_id
-        ),
-        None => println!("{} is held by nobody yet", printable(&lock.name)),
+        ))?,
+        None => say_line(format_args!("{} is held by nobody yet", printable(&lock.name)))?,
     }
     if !lock.waiters.is_empty() {
         let mut table = Table::new(&["place", "waiter", "session", "acquisition"]);
@@ -72,10 +73,10 @@ pub(crate) async fn show(cluster: &ClusterClient, name: &str, json: bool) -> any
                 waiter.acquire_id.to_string(),
             ]);
         }
-        print!("\n{table}");
+        say(format_args!("\n{table}"))?;
         match lock.waiters_total.saturating_sub(lock.waiters.len()) {
             0 => {}
-            more => println!("and {more} more"),
+            more => say_line(format_args!("and {more} more"))?,
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -89,12 +90,12 @@ pub(crate) async fn break_lock(
 ) -> anyhow::Result<ExitCode> {
     let broken = cluster.break_lock(name, fencing_token).await?;
     if json {
-        print_json(&broken)?;
+        say_json(&broken)?;
     } else {
-        println!(
+        say_line(format_args!(
             "{} was taken from the holder with token {fencing_token}",
             printable(name)
-        );
+        ))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -110,9 +111,9 @@ pub(crate) async fn status(cluster: &ClusterClient, json: bool) -> anyhow::Resul
                 Err(error) => serde_json::json!({ "url": url, "error": error.to_string() }),
             })
             .collect();
-        print_json(&nodes)?;
+        say_json(&nodes)?;
     } else {
-        print!("{}", status_table(&answers));
+        say(status_table(&answers))?;
     }
     Ok(if answered {
         ExitCode::SUCCESS
@@ -194,11 +195,6 @@ pub(crate) async fn best_status(cluster: &ClusterClient) -> Result<ClusterStatus
         }
     }
     best
-}
-
-pub(crate) fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
-    println!("{}", serde_json::to_string_pretty(value)?);
-    Ok(())
 }
 
 fn age(ms: u64) -> String {

@@ -2,6 +2,7 @@
 
 use axum::body::Body;
 use axum::http::{Request, StatusCode, header};
+use futures::StreamExt as _;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
@@ -49,7 +50,7 @@ async fn a_node_full_of_waiting_acquires_refuses_the_next_and_still_keeps_sessio
         router.clone().oneshot(request)
     };
     let events = || {
-        let request = Request::get("/v1/events").body(Body::empty()).unwrap();
+        let request = Request::get("/v1/events?from=0").body(Body::empty()).unwrap();
         router.clone().oneshot(request)
     };
     let acquire = r#"{ "acquire_id": 1, "names": ["gate"], "wait_ms": 0 }"#;
@@ -73,8 +74,8 @@ async fn a_node_full_of_waiting_acquires_refuses_the_next_and_still_keeps_sessio
     );
 
     // A stream has its place until it ends.
-    let stream = events().await.unwrap();
-    assert_eq!(stream.status(), StatusCode::OK);
+    let mut stream = events().await.unwrap().into_body().into_data_stream();
+    assert!(stream.next().await.is_some(), "it is under way");
     let room = || api.fill_connections().len();
     let with_a_stream = room();
     drop(stream);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_client::{EventFeed, FeedEvent};
+use lock_client::{EventFeed, EventsFrom, FeedEvent};
 use testkit::eventually;
 
 use crate::cluster::{Cluster, SOON};
@@ -18,7 +18,7 @@ async fn next(feed: &mut EventFeed) -> FeedEvent {
 async fn events_tell_a_locks_whole_life_in_order() {
     let cluster = Cluster::start(3).await;
     let admin = cluster.admin();
-    let mut feed = admin.events(Some(0)).await.expect("a stream");
+    let mut feed = admin.events(EventsFrom::Index(0)).await.expect("a stream");
     let session = cluster.session().await;
     let token = session.granted(1, &["gate"], 0).await;
     let other = cluster.session_with(Duration::from_millis(700)).await;
@@ -68,13 +68,23 @@ async fn events_tell_a_locks_whole_life_in_order() {
 
     // From the middle, and from another node: the same events from there on.
     let from = indexes[indexes.len() - 3];
-    let mut again = admin.events(Some(from)).await.expect("a stream");
+    let mut again = admin.events(EventsFrom::Index(from)).await.expect("a stream");
     for expected in seen
         .iter()
         .filter(|event| event.data["index"].as_u64() >= Some(from))
     {
         assert_eq!(next(&mut again).await, *expected);
     }
+
+    // From between two events of one index.
+    let same_index = |pair: &&[FeedEvent]| pair[0].data["index"] == pair[1].data["index"];
+    let pair = seen
+        .windows(2)
+        .find(same_index)
+        .expect("an expiry ends the wait and the session");
+    let behind = pair[0].id.as_deref().expect("a position");
+    let mut rest = admin.events(EventsFrom::Behind(behind)).await.expect("a stream");
+    assert_eq!(next(&mut rest).await, pair[1]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -134,7 +144,7 @@ async fn where_the_history_is_gone_the_state_is_told_instead() {
                 }
             });
             futures::future::join_all(rounds).await;
-            let mut feed = admin.events(Some(0)).await.expect("a stream");
+            let mut feed = admin.events(EventsFrom::Index(0)).await.expect("a stream");
             let first = next(&mut feed).await;
             (first.event == "compacted").then_some((first, feed))
         },
@@ -160,7 +170,7 @@ async fn a_reader_that_hangs_up_while_nothing_happens_leaves_no_task_behind() {
     let before = tasks();
     let mut feeds = Vec::new();
     for _ in 0..READERS {
-        feeds.push(admin.events(None).await.expect("a stream"));
+        feeds.push(admin.events(EventsFrom::Now).await.expect("a stream"));
     }
     assert!(tasks() >= before + READERS);
     drop(feeds);
