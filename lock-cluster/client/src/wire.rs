@@ -152,6 +152,9 @@ pub struct ClusterStatus {
     /// Everybody who belongs to the cluster.
     #[serde(default)]
     pub members: Vec<Member>,
+    /// Whether a change of members is half-way.
+    #[serde(default)]
+    pub changing_members: bool,
     /// How far each follower is; only a leader knows.
     #[serde(default)]
     pub replication: Vec<Replication>,
@@ -193,6 +196,9 @@ pub struct Replication {
     /// Entries it is behind.
     #[serde(default)]
     pub lag: Option<u64>,
+    /// How long ago it last answered the leader.
+    #[serde(default)]
+    pub silent_ms: Option<u64>,
 }
 
 /// `POST /v1/locks/{name}/break`.

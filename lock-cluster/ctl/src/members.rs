@@ -6,8 +6,8 @@ use lock_client::ClusterClient;
 use lock_client::wire::AddMember;
 
 use crate::args::MembersCommand;
-use crate::out::{say, say_json};
-use crate::show::best_status;
+use crate::out::{say, say_json, say_line};
+use crate::show::{age, best_status};
 use crate::table::{Table, known};
 
 pub(crate) async fn run(
@@ -48,7 +48,7 @@ async fn list(cluster: &ClusterClient, json: bool) -> anyhow::Result<ExitCode> {
         say_json(&status.members)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut table = Table::new(&["id", "role", "peers", "clients", "matched", "lag"]);
+    let mut table = Table::new(&["id", "role", "peers", "clients", "matched", "lag", "silent"]);
     for member in &status.members {
         let role = match (status.leader == Some(member.id), member.voter) {
             (true, _) => "leader",
@@ -66,8 +66,16 @@ async fn list(cluster: &ClusterClient, json: bool) -> anyhow::Result<ExitCode> {
             member.client_url.clone(),
             known(progress.and_then(|progress| progress.matched_index)),
             known(progress.and_then(|progress| progress.lag)),
+            progress
+                .and_then(|progress| progress.silent_ms)
+                .map_or_else(|| "-".to_owned(), age),
         ]);
     }
     say(table)?;
+    if status.changing_members {
+        say("
+a change of members is under way; it needs a majority of the voters before and after it
+")?;
+    }
     Ok(ExitCode::SUCCESS)
 }

@@ -197,7 +197,7 @@ pub(crate) async fn best_status(cluster: &ClusterClient) -> Result<ClusterStatus
     best
 }
 
-fn age(ms: u64) -> String {
+pub(crate) fn age(ms: u64) -> String {
     let age = Duration::from_millis(ms);
     match age.as_secs() {
         0 => format!("{ms} ms"),

@@ -9,7 +9,8 @@ use crate::{Node, NodeConfig};
 /// A member that this process hosts beside its own work (`--embed-lock-node`).
 ///
 /// A member that cannot go on (its disk failed, say) takes the process with it, by letting the process's own
-/// shutdown token fall: half a program that looks alive helps nobody.
+/// shutdown token fall: half a program that looks alive helps nobody. Its own ports are closed at once: what the program
+/// still needs of locks while it drains, it finds at the other members.
 #[derive(Debug)]
 pub struct HostedNode {
     stop: CancellationToken,
@@ -40,7 +41,6 @@ impl HostedNode {
                 reason = node.failed() => {
                     tracing::error!(reason, "the lock node in this process failed");
                     shutdown.cancel();
-                    stopped.cancelled().await;
                 }
             }
             node.shutdown().await;

@@ -34,7 +34,7 @@
 //!   than its time to live, between its last look at the lock and its write; by then somebody else holds. Only storage
 //!   that refuses a lower [fencing token](lock_core::FencingToken) than the highest it has seen closes that gap.
 //! * Nothing is granted without a majority, and nobody's session expires then either.
-//! * A member whose disk was lost must come back under a new id; under its old one it is turned away.
+//! * A member whose disk was lost must come back under a new id, or be removed first; otherwise it is turned away.
 //! * Members are trusted: whoever proves to be one can do anything. Clients are not, and are bounded in everything.
 
 pub mod cli;

@@ -1,6 +1,10 @@
 //! Members that come back without their memory.
 
+use tokio::net::TcpStream;
+use tokio_util::sync::CancellationToken;
+
 use super::*;
+use crate::HostedNode;
 
 /// What the node says when it has to stop.
 async fn stops(cluster: &Cluster, at: usize) -> String {
@@ -82,6 +86,37 @@ async fn the_disk_of_a_member_that_was_taken_in_is_recorded_when_it_comes() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_that_is_taken_in_again_under_its_id_is_known_by_the_disk_it_has_now() {
+    let mut cluster = Cluster::start(3).await;
+    let leader = cluster.leader().await;
+    cluster.in_step().await;
+    let service = cluster.service(leader).clone();
+    let lost = (leader + 1) % 3;
+    let id = lost as u64 + 1;
+    cluster.stop(lost).await;
+    service.remove_member(id).await.unwrap();
+    service.add_learner(cluster.members[lost].clone()).await.unwrap();
+    let recorded = || {
+        let members = service.status().members;
+        members.iter().any(|member| member.id == id && member.recorded)
+    };
+    // It does not run: the leader has nothing to record but what it has seen before the removal.
+    let shown = async {
+        while !recorded() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let shown = tokio::time::timeout(Duration::from_millis(1_500), shown).await;
+    assert!(shown.is_err(), "the disk that is gone was recorded again");
+
+    cluster.dirs[lost] = tempfile::tempdir().unwrap();
+    cluster.launch(lost).await;
+    service.promote(id).await.unwrap();
+    eventually(SOON, "its disk to be recorded", async || recorded().then_some(())).await;
+    cluster.in_step().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_founder_of_a_cluster_that_grew_founds_no_second_one_on_an_empty_disk() {
     let mut cluster = Cluster::start(1).await;
     for _ in 0..2 {
@@ -111,4 +146,29 @@ async fn the_founder_of_a_cluster_that_grew_founds_no_second_one_on_an_empty_dis
         "it leads alone"
     );
     assert_eq!(cluster.service(0).status().members, []);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hosted_member_that_lost_its_disk_closes_its_ports_before_its_host_has_drained() {
+    let mut cluster = Cluster::start(3).await;
+    let lost = (cluster.leader().await + 1) % 3;
+    cluster.in_step().await;
+    cluster.stop(lost).await;
+    cluster.dirs[lost] = tempfile::tempdir().unwrap();
+    let program = CancellationToken::new();
+    let hosted = HostedNode::start(Some(cluster.config(lost)), &program).await;
+    let hosted = hosted.unwrap().expect("it is told to host one");
+    tokio::time::timeout(SOON, program.cancelled())
+        .await
+        .expect("the program is told to end");
+    for addr in [
+        &cluster.members[lost].peer_addr,
+        &cluster.members[lost].client_addr,
+    ] {
+        eventually(SOON, "a port to be closed", async || {
+            TcpStream::connect(addr).await.err()
+        })
+        .await;
+    }
+    hosted.leave().await;
 }

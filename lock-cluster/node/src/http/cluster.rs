@@ -27,7 +27,7 @@ pub(crate) async fn status(State(api): State<Api>) -> Json<ClusterBody> {
         (status = 200, body = ClusterBody), (status = 400, description = "invalid-request"),
         (status = 401, description = "unauthorized"), (status = 403, description = "admin-disabled"),
         (status = 409, description = "membership-refused"), (status = 421, description = "not-leader"),
-        (status = 503, description = "no-leader and others"),
+        (status = 503, description = "no-leader, membership-pending and others"),
     )
 )]
 pub(crate) async fn add_member(
@@ -60,7 +60,7 @@ pub(crate) async fn add_member(
     responses(
         (status = 200, body = ClusterBody), (status = 401, description = "unauthorized"),
         (status = 403, description = "admin-disabled"), (status = 409, description = "membership-refused"),
-        (status = 421, description = "not-leader"), (status = 503, description = "no-leader and others"),
+        (status = 421, description = "not-leader"), (status = 503, description = "no-leader, membership-pending and others"),
     )
 )]
 pub(crate) async fn promote_member(
@@ -75,13 +75,14 @@ pub(crate) async fn promote_member(
 /// Remove a member
 ///
 /// Voter or not, also one that is gone; the leader may be asked to remove itself, and hands over then. Refused if too
-/// few of the others answer to go on without it. Asking again is no error.
+/// few of the others answer to go on without it. If one of them dies in that moment, the answer says for whom the change
+/// waits, and the leader finishes it. Asking again is no error.
 #[utoipa::path(
     delete, path = "/v1/cluster/members/{id}", tag = "cluster", params(("id" = u64, Path)), security(("admin" = [])),
     responses(
         (status = 200, body = ClusterBody), (status = 401, description = "unauthorized"),
         (status = 403, description = "admin-disabled"), (status = 409, description = "last-member, membership-refused"),
-        (status = 421, description = "not-leader"), (status = 503, description = "no-leader and others"),
+        (status = 421, description = "not-leader"), (status = 503, description = "no-leader, membership-pending and others"),
     )
 )]
 pub(crate) async fn remove_member(

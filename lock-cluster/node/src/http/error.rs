@@ -33,6 +33,8 @@ impl From<ServiceError> for Problem {
             ServiceError::MembershipRefused(why) => {
                 Problem::new(StatusCode::CONFLICT, "membership-refused").detail(why)
             }
+            ServiceError::MembershipPending(_) => Problem::busy("membership-pending", LATER)
+                .detail(format!("{error}. The leader finishes it as soon as it can")),
             ServiceError::LastVoter => {
                 Problem::new(StatusCode::CONFLICT, "last-member").detail(error.to_string())
             }

@@ -7,7 +7,10 @@
 //!   told to the library as a difference ("this voter more"), never as a whole set that was read before: of two
 //!   administrators who each add a member, neither undoes what the other did.
 //! * **No change that would stop the cluster.** A member becomes a voter only when it has nearly caught up, and a voter
-//!   leaves only when a majority of those who stay is answering. The library would append the change, and wait.
+//!   leaves only when a majority of those who stay is answering: has answered *since the change was asked for*, so that
+//!   one that has just died is not counted on. The library would append the change, and wait.
+//! * **A change that waits all the same says for whom.** A voter can still die in the moment between; from then on the
+//!   cluster waits for it, as it would had it died a moment later.
 //! * **A change that was begun is finished.** A leader that dies between the two entries leaves a cluster that needs
 //!   both majorities for everything. [`Consensus::finish_change`] writes the second entry; every node that leads calls
 //!   it now and then.
@@ -22,7 +25,7 @@ use std::time::Duration;
 use openraft::ChangeMembers;
 use openraft::RaftMetrics;
 use openraft::async_runtime::WatchReceiver;
-use openraft::errors::{ClientWriteError, RaftError};
+use openraft::errors::{ChangeMembershipError, ClientWriteError, RaftError};
 
 use super::consensus::Consensus;
 use super::runtime::ServiceRt;
@@ -43,6 +46,8 @@ const CLOSE_BEHIND: u64 = 200;
 const REPORT_DEADLINE: Duration = Duration::from_secs(1);
 /// A member that has not answered the leader for so long is not counted on.
 const ANSWERS_WITHIN: Duration = Duration::from_millis(2 * ELECTION_MS_MAX);
+/// How long those who would be left are given to answer before a voter is removed. Heartbeats ask ten times a second.
+const ASK_AROUND: Duration = Duration::from_secs(3);
 
 type Change = ChangeMembers<u64, PeerNode>;
 
@@ -82,6 +87,7 @@ impl<R: ServiceRt> Consensus<R> {
 
     /// Removes a member, be it this node. One that does not belong to the cluster is removed already.
     pub(crate) async fn remove(&self, id: u64) -> Result<(), ServiceError> {
+        self.the_others_answer(id).await?;
         self.change(|view| {
             if !view.is_member(id) {
                 return Ok(None);
@@ -93,7 +99,7 @@ impl<R: ServiceRt> Consensus<R> {
             if stay.is_empty() {
                 return Err(ServiceError::LastVoter);
             }
-            view.check_majority_answers(&stay)?;
+            view.check_majority_answers(&stay, ANSWERS_WITHIN)?;
             Ok(Some(Change::RemoveVoters([id].into())))
         })
         .await
@@ -152,13 +158,19 @@ impl<R: ServiceRt> Consensus<R> {
                 Err(RaftError::APIError(ClientWriteError::LogEntryDiscarded(_))) => {
                     Err(ServiceError::Unknown)
                 }
+                // An earlier one, whose caller has given up.
+                Err(RaftError::APIError(ClientWriteError::ChangeMembershipError(
+                    ChangeMembershipError::InProgress(_),
+                ))) => Err(self.view().pending()),
                 Err(RaftError::APIError(error)) => Err(refused(error.to_string())),
                 Err(RaftError::Fatal(_)) => Err(ServiceError::ShuttingDown),
             }
         };
-        R::timeout(CHANGE_DEADLINE, in_turn)
-            .await
-            .unwrap_or(Err(ServiceError::Unknown))
+        match R::timeout(CHANGE_DEADLINE, in_turn).await {
+            Ok(changed) => changed,
+            Err(_) if self.leading().is_ok() => Err(self.view().pending()),
+            Err(_) => Err(ServiceError::Unknown),
+        }
     }
 
     /// Waits until this node's own view has the change at `position`: whoever made it looks there next, and so does the
@@ -171,6 +183,25 @@ impl<R: ServiceRt> Consensus<R> {
         let reports = self.raft.wait(Some(REPORT_DEADLINE));
         // An error means that the node is stopping, or stands still: what was changed is changed.
         let _ = reports.metrics(has_it, "a change of members").await;
+    }
+
+    /// Waits until a majority of the voters who would be left without this one has answered since it was asked for.
+    async fn the_others_answer(&self, id: u64) -> Result<(), ServiceError> {
+        let began = R::now();
+        loop {
+            self.leading()?;
+            let view = self.view();
+            let mut stay = view.voters();
+            if !stay.remove(&id) || stay.is_empty() {
+                // There is nothing to wait for: it is no voter, or the last.
+                return Ok(());
+            }
+            match view.check_majority_answers(&stay, R::since(began)) {
+                Err(refused) if R::since(began) > ASK_AROUND => return Err(refused),
+                Err(_) => R::sleep(LOOK_EVERY).await,
+                Ok(()) => return Ok(()),
+            }
+        }
     }
 
     /// Waits until a member is close behind this leader. Not under the lock: others may change something meanwhile.
@@ -186,7 +217,7 @@ impl<R: ServiceRt> Consensus<R> {
                 return Ok(());
             }
             let behind = view.behind(id);
-            let answers = view.answers(id);
+            let answers = view.answers(id, R::since(began));
             if answers && behind <= CLOSE_BEHIND {
                 return Ok(());
             }
@@ -249,23 +280,42 @@ impl<R: ServiceRt> View<R> {
         end(self.metrics.last_log_index).saturating_sub(end(matched))
     }
 
-    fn answers(&self, id: u64) -> bool {
+    /// Whether a member has answered the leader within this time.
+    fn answers(&self, id: u64, within: Duration) -> bool {
         let heard = self
             .metrics
             .heartbeat
             .as_ref()
             .and_then(|all| all.get(&id)?.as_ref());
-        id == self.me || heard.is_some_and(|heard| R::since(**heard) < ANSWERS_WITHIN)
+        id == self.me || heard.is_some_and(|heard| R::since(**heard) < within)
     }
 
-    fn check_majority_answers(&self, voters: &BTreeSet<u64>) -> Result<(), ServiceError> {
-        let answering = voters.iter().filter(|id| self.answers(**id)).count();
+    fn check_majority_answers(&self, voters: &BTreeSet<u64>, within: Duration) -> Result<(), ServiceError> {
+        let answering = voters.iter().filter(|id| self.answers(**id, within)).count();
         match answering > voters.len() / 2 {
             true => Ok(()),
             false => Err(refused(format!(
                 "of the voters {voters:?} that would be left, {answering} answer: the cluster would stand still"
             ))),
         }
+    }
+}
+
+impl<R: ServiceRt> View<R> {
+    /// What to say of a change that is under way.
+    fn pending(&self) -> ServiceError {
+        let voters: BTreeSet<u64> = self.metrics.membership_config.membership().voter_ids().collect();
+        let silent: Vec<u64> = voters
+            .into_iter()
+            .filter(|id| !self.answers(*id, ANSWERS_WITHIN))
+            .collect();
+        ServiceError::MembershipPending(match silent.as_slice() {
+            [] => "it needs a majority of the voters before and after it".to_owned(),
+            silent => format!(
+                "it needs a majority of the voters before and after it, and of these {silent:?} do not answer: start them \
+                 again"
+            ),
+        })
     }
 }
 

@@ -5,7 +5,7 @@
 //! nothing newer; taken in again, it forgets it. Meanwhile it does not campaign: with the members it remembers it cannot
 //! be elected, and would only keep asking.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::PoisonError;
 
 use openraft::async_runtime::WatchReceiver;
@@ -75,14 +75,6 @@ impl<R: ServiceRt> Consensus<R> {
     /// The cluster that this node's log is of; none while it is empty.
     pub(crate) fn cluster(&self) -> Option<ClusterId> {
         cluster_of(&self.raft.metrics().borrow_watched())
-    }
-
-    /// Everybody that the log calls a member.
-    pub(crate) fn logged_members(&self) -> BTreeSet<u64> {
-        let metrics = self.raft.metrics();
-        let metrics = metrics.borrow_watched();
-        let nodes = metrics.membership_config.membership().nodes();
-        nodes.map(|(id, _)| *id).collect()
     }
 
     /// The disks of members, as the log records them.

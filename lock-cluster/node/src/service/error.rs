@@ -36,6 +36,10 @@ pub enum ServiceError {
     /// A membership change that cannot be made as asked, or not now. Nothing happened.
     #[error("the membership was not changed: {0}")]
     MembershipRefused(String),
+    /// A membership change is in the log and not committed: this one, or one that was asked for before. Whoever leads
+    /// finishes it as soon as it can; asking again tells when.
+    #[error("a change of members is under way: {0}")]
+    MembershipPending(String),
     /// The last voter cannot be removed. Nothing happened.
     #[error("the last voter cannot be removed")]
     LastVoter,
@@ -48,7 +52,7 @@ impl ServiceError {
     /// Whether the command may nevertheless have been, or still be, carried out.
     pub fn outcome_unknown(&self) -> bool {
         match self {
-            Self::Unknown => true,
+            Self::Unknown | Self::MembershipPending(_) => true,
             Self::NotLeader { .. }
             | Self::NoLeader
             | Self::Overloaded

@@ -84,6 +84,13 @@ impl Cluster {
         self.admin().add_member(&member).await.expect("it is taken in");
     }
 
+    /// Empties the disk of a node that does not run.
+    pub(crate) fn lose_disk(&self, at: usize) {
+        assert!(self.nodes[at].is_none(), "it runs");
+        let dir = self.dirs.path().join(self.members[at].id.to_string());
+        std::fs::remove_dir_all(dir).expect("it had one");
+    }
+
     /// Removes a member and shuts it down.
     pub(crate) async fn remove(&mut self, at: usize) {
         let id = self.members[at].id;

@@ -62,6 +62,41 @@ async fn one_three_five_three_members_under_load_lose_no_session_and_grant_nothi
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_emptied_disk_is_turned_away_under_load_and_comes_back_under_its_id_once_it_was_removed() {
+    let mut cluster = Cluster::start(3).await;
+    let load = Load::start(&cluster, SESSIONS).await;
+    load.goes_on(A_WHILE).await;
+    // A follower, and then whoever leads.
+    for leads in [false, true] {
+        let lost = match leads {
+            false => cluster.follower().await,
+            true => cluster.leader().await,
+        };
+        cluster.stop(lost).await;
+        cluster.lose_disk(lost);
+        load.goes_on(A_WHILE).await;
+
+        // As if nothing had happened, `--bootstrap` and all.
+        cluster.launch(lost).await;
+        let why = tokio::time::timeout(SOON, cluster.node(lost).failed()).await;
+        let why = why.expect("it notices in time");
+        assert!(why.contains("another disk"), "{why}");
+        cluster.stop(lost).await;
+        load.goes_on(A_WHILE).await;
+
+        // In two steps, as it should be: what was removed has promised nothing any more.
+        cluster.remove(lost).await;
+        load.goes_on(A_WHILE).await;
+        cluster.join(lost, true).await;
+        load.goes_on(A_WHILE).await;
+        assert_eq!(cluster.voters().await, [1, 2, 3]);
+    }
+    let grants = load.ends_well().await;
+    println!("{grants} grants while disks were lost");
+    cluster.nothing_is_left().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rolling_restart_under_load_loses_no_session_and_grants_nothing_twice() {
     let mut cluster = Cluster::start(3).await;
     let load = Load::start(&cluster, SESSIONS).await;

@@ -63,7 +63,6 @@ impl Belonging {
         loop {
             self.standing.record(self.consensus.recorded_disks());
             if self.consensus.leading().is_ok() {
-                self.standing.forget_others(&self.consensus.logged_members());
                 let mut seen = self.standing.seen();
                 let me = &self.network.me().identity;
                 seen.insert(me.member(), me.disk());

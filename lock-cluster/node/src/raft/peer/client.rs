@@ -98,6 +98,11 @@ impl RaftNetworkFactory<C> for PeerNetwork {
     type Network = PeerLink;
 
     async fn new_client(&mut self, target: u64, node: &PeerNode) -> PeerLink {
+        if node.disk.is_none() {
+            // It was taken in just now. What it showed before is no disk to record: it may have been removed in between,
+            // and come back under its id on another.
+            self.standing.forget(target);
+        }
         self.link(target, node)
     }
 }

@@ -1,6 +1,6 @@
 //! What the peer port and the links to peers learn by the way about this node and about the others.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -74,12 +74,12 @@ impl Standing {
             .insert(peer, disk);
     }
 
-    /// Forgets the disks of those who are not among these: one that is taken in again under its old id may have another.
-    pub(super) fn forget_others(&self, members: &BTreeSet<u64>) {
+    /// Forgets which disk a peer has shown.
+    pub(super) fn forget(&self, peer: u64) {
         self.seen
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .retain(|peer, _| members.contains(peer));
+            .remove(&peer);
     }
 
     pub(super) fn seen(&self) -> BTreeMap<u64, DiskId> {
