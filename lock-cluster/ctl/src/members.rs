@@ -73,9 +73,9 @@ async fn list(cluster: &ClusterClient, json: bool) -> anyhow::Result<ExitCode> {
     }
     say(table)?;
     if status.changing_members {
-        say("
-a change of members is under way; it needs a majority of the voters before and after it
-")?;
+        say_line(
+            "\na change of members is under way; it needs a majority of the voters before and after it",
+        )?;
     }
     Ok(ExitCode::SUCCESS)
 }
