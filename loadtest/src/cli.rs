@@ -89,7 +89,7 @@ pub struct CompareArgs {
     pub widen_ms: u64,
 
     /// Leave the retry storm out
-    #[arg(long, env = "LOADTEST_NO_STORM")]
+    #[arg(long, env = "LOADTEST_NO_STORM", value_parser = clap::builder::FalseyValueParser::new())]
     pub no_storm: bool,
 
     /// Exit with 4 when a strategy's median p99 latency is above this many milliseconds
@@ -104,7 +104,14 @@ fn parse_payment_key(text: &str) -> Result<PaymentKey, String> {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory as _;
+
     use super::*;
+
+    #[test]
+    fn every_flag_has_an_environment_variable() {
+        testkit::check_flags(Args::command());
+    }
 
     #[test]
     fn no_arguments_mean_the_whole_lesson() {

@@ -211,3 +211,15 @@ impl CompareArgs {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn every_flag_has_an_environment_variable() {
+        testkit::check_flags(Args::command());
+    }
+}

@@ -9,7 +9,6 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use tokio::time::{Instant, sleep};
 
-use crate::ports;
 use crate::proc::CpuTime;
 use crate::server::Server;
 
@@ -52,7 +51,7 @@ pub(crate) struct Usage {
 impl Cluster {
     /// Starts three members with their data in `dir`, and waits for their leader.
     pub(crate) async fn start(kind: Kind, program: &Path, dir: &Path) -> anyhow::Result<Self> {
-        let ports = ports::free(2 * MEMBERS)?;
+        let ports = service_kit::free_ports(2 * MEMBERS)?;
         let (clients, peers) = ports.split_at(MEMBERS);
         let mut cluster = Self {
             kind,

@@ -60,7 +60,6 @@ mod figures;
 mod load;
 mod locker;
 mod names;
-mod ports;
 mod proc;
 mod report;
 mod server;

@@ -52,31 +52,36 @@ enum Command {
 #[derive(Debug, Args)]
 struct RunArgs {
     /// How many seeds.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, env = "LOCK_CHAOS_RUNS", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     runs: u64,
     /// The first of them.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, env = "LOCK_CHAOS_SEED", default_value_t = 1)]
     seed: u64,
     /// Members of the cluster.
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=7))]
+    #[arg(long, env = "LOCK_CHAOS_NODES", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=7))]
     nodes: u64,
     /// Clients, each with two attempts at a time.
-    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..=50))]
+    #[arg(long, env = "LOCK_CHAOS_CLIENTS", default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..=50))]
     clients: u64,
     /// How long things go wrong, in seconds. Start, mending and the last checks take about as long again.
-    #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u64).range(1..=3_600))]
+    #[arg(long, env = "LOCK_CHAOS_SECONDS", default_value_t = 6, value_parser = clap::value_parser!(u64).range(1..=3_600))]
     seconds: u64,
     /// A run with fewer grants is void: it has shown nothing.
-    #[arg(long, default_value_t = 30)]
+    #[arg(long, env = "LOCK_CHAOS_MIN_OPS", default_value_t = 30)]
     min_ops: usize,
     /// Where to put the history, the plan and the nodes' logs of a run that found something.
-    #[arg(long, value_name = "DIR", default_value = "chaos-found")]
+    #[arg(
+        long,
+        env = "LOCK_CHAOS_OUT",
+        value_name = "DIR",
+        default_value = "chaos-found"
+    )]
     out: PathBuf,
     /// A bug to put in, and to see found.
-    #[arg(long, value_enum)]
+    #[arg(long, env = "LOCK_CHAOS_PLANT", value_enum)]
     plant: Option<Plant>,
     /// The node's program [default: the lock-node beside this program].
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, env = "LOCK_CHAOS_NODE_PROGRAM", value_name = "FILE")]
     node_program: Option<PathBuf>,
 }
 
@@ -201,4 +206,16 @@ fn check_all(files: &[PathBuf]) -> anyhow::Result<bool> {
         well &= violations.is_empty();
     }
     Ok(well)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn every_flag_has_an_environment_variable() {
+        testkit::check_flags(Cli::command());
+    }
 }

@@ -15,7 +15,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) cluster: ClusterArgs,
     /// Print JSON instead of tables
-    #[arg(long, global = true, env = "LOCKCTL_JSON")]
+    #[arg(long, global = true, env = "LOCKCTL_JSON", value_parser = clap::builder::FalseyValueParser::new())]
     pub(crate) json: bool,
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -117,7 +117,7 @@ pub(crate) enum MembersCommand {
         #[arg(long, env = "LOCKCTL_CLIENT_ADDR")]
         client_addr: String,
         /// Only receive the log, do not vote
-        #[arg(long, env = "LOCKCTL_LEARNER")]
+        #[arg(long, env = "LOCKCTL_LEARNER", value_parser = clap::builder::FalseyValueParser::new())]
         learner: bool,
     },
     /// Make a voter of a member that only receives the log
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         use clap::CommandFactory;
-        Args::command().debug_assert();
+        testkit::check_flags(Args::command());
     }
 
     #[test]

@@ -64,3 +64,15 @@ async fn run(args: Args) -> anyhow::Result<()> {
         Some(why) => Err(anyhow::anyhow!("the node had to stop: {why}")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn every_flag_has_an_environment_variable() {
+        testkit::check_flags(Args::command());
+    }
+}

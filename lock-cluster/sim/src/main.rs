@@ -38,10 +38,10 @@ enum Command {
     /// Run many seeds and say which of them found something.
     Run {
         /// From and to, both included.
-        #[arg(long, value_name = "FROM..TO", default_value = "1..100", value_parser = seeds)]
+        #[arg(long, env = "LOCK_SIM_SEEDS", value_name = "FROM..TO", default_value = "1..100", value_parser = seeds)]
         seeds: RangeInclusive<u64>,
         /// Seeds run side by side [default: one for each core].
-        #[arg(long)]
+        #[arg(long, env = "LOCK_SIM_THREADS")]
         threads: Option<usize>,
         #[command(flatten)]
         size: Size,
@@ -49,10 +49,10 @@ enum Command {
     /// Run one seed again, and check that it is the same every time.
     Replay {
         /// Which.
-        #[arg(long)]
+        #[arg(long, env = "LOCK_SIM_SEED")]
         seed: u64,
         /// Print a line for everything that happens: messages, disks, faults, entries, what clients believe.
-        #[arg(long)]
+        #[arg(long, env = "LOCK_SIM_TRACE", value_parser = clap::builder::FalseyValueParser::new())]
         trace: bool,
         #[command(flatten)]
         size: Size,
@@ -62,13 +62,13 @@ enum Command {
 #[derive(Clone, Debug, Args)]
 struct Size {
     /// Members of the cluster.
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=7))]
+    #[arg(long, env = "LOCK_SIM_NODES", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=7))]
     nodes: u64,
     /// Clients, each with two attempts at a time.
-    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=50))]
+    #[arg(long, env = "LOCK_SIM_CLIENTS", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=50))]
     clients: u64,
     /// How long things are broken, in virtual seconds. Mending and the last checks take about twenty more.
-    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    #[arg(long, env = "LOCK_SIM_VIRTUAL_SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     virtual_seconds: u64,
 }
 
@@ -182,4 +182,16 @@ fn print_found(plan: &Plan, report: &Report) {
         println!("  {violation}");
     }
     println!("  again: {}", plan.replay_command());
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn every_flag_has_an_environment_variable() {
+        testkit::check_flags(Cli::command());
+    }
 }

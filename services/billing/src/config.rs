@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn the_flags_fit_together_and_the_defaults_are_those_of_the_design() {
-        Args::command().debug_assert();
+        testkit::check_flags(Args::command());
         let config = Args::parse_from(["billing"]).into_config().expect("no lock node");
         assert_eq!(config.listen.to_string(), "127.0.0.1:8301");
         assert_eq!(config.gateway_urls, [GATEWAY_URL]);

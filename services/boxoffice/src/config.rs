@@ -145,10 +145,11 @@ impl Args {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser as _;
+    use clap::{CommandFactory as _, Parser as _};
 
     #[test]
     fn without_flags_everybody_is_on_the_usual_ports() {
+        testkit::check_flags(Args::command());
         let config = Args::parse_from(["boxoffice"]).into_config().expect("no token");
         assert_eq!(format!("{config:?}"), format!("{:?}", Config::default()));
     }

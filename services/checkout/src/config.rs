@@ -189,3 +189,21 @@ impl Args {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory as _, Parser as _};
+
+    use super::*;
+
+    #[test]
+    fn without_flags_an_instance_is_as_designed() {
+        testkit::check_flags(Args::command());
+        let config = Args::parse_from(["checkout"])
+            .into_config()
+            .expect("no flags always fit");
+        assert_eq!(config.listen.to_string(), "127.0.0.1:8101");
+        assert_eq!((config.lock_urls.len(), config.inventory_urls.len()), (3, 2));
+        assert!(config.embedded_node.is_none());
+    }
+}

@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn the_flags_fit_together_and_the_defaults_are_those_of_the_design() {
-        Args::command().debug_assert();
+        testkit::check_flags(Args::command());
         let config = Args::parse_from(["card-gateway"]).into_config();
         assert_eq!(config.listen.to_string(), "127.0.0.1:8401");
         assert!(!config.enable_faults);

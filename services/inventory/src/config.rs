@@ -115,12 +115,13 @@ impl Config {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser as _;
+    use clap::{CommandFactory as _, Parser as _};
 
     use super::*;
 
     #[test]
     fn without_flags_an_instance_is_as_designed() {
+        testkit::check_flags(Args::command());
         let config = Args::parse_from(["inventory"])
             .into_config()
             .expect("no flags always fit");

@@ -118,10 +118,11 @@ impl Args {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser as _;
+    use clap::{CommandFactory as _, Parser as _};
 
     #[test]
     fn the_defaults_are_those_of_the_design() {
+        testkit::check_flags(Args::command());
         let config = Args::parse_from(["last-ticket"]).into_config().unwrap();
         assert_eq!(config.ports, Ports::default());
         assert_eq!(config.strategy, Strategy::Raft);

@@ -1,7 +1,5 @@
 //! Where everything is: ports, folders, database URLs. Pure values; `parts` turns them into what each part wants.
 
-use std::collections::BTreeSet;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
 use lock_node::{Member, Secret};
@@ -41,31 +39,31 @@ impl Default for Ports {
 }
 
 impl Ports {
+    /// How many there are.
+    pub const COUNT: usize = 14;
+
     /// Ports that nobody listens on now, below the range from which outgoing connections take theirs.
     pub fn free() -> anyhow::Result<Self> {
-        let mut taken = BTreeSet::new();
-        let mut next = || free_port(&mut taken);
-        Ok(Self {
-            front_door: next()?,
-            checkout: [next()?, next()?],
-            inventory: [next()?, next()?],
-            billing: [next()?, next()?],
-            gateway: next()?,
-            lock_clients: [next()?, next()?, next()?],
-            lock_peers: [next()?, next()?, next()?],
-        })
+        Ok(Self::deal(service_kit::free_ports(Self::COUNT)?))
     }
-}
 
-/// A free port between 10000 and 32767: outgoing connections take theirs from above.
-fn free_port(taken: &mut BTreeSet<u16>) -> anyhow::Result<u16> {
-    for _ in 0..1000 {
-        let port = rand::random_range(10_000..32_768_u16);
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() && taken.insert(port) {
-            return Ok(port);
+    /// Deals these ports out.
+    ///
+    /// # Panics
+    /// There are not [`Ports::COUNT`] of them.
+    pub fn deal(ports: Vec<u16>) -> Self {
+        let mut ports = ports.into_iter();
+        let mut next = || ports.next().expect("one for each part");
+        Self {
+            front_door: next(),
+            checkout: [next(), next()],
+            inventory: [next(), next()],
+            billing: [next(), next()],
+            gateway: next(),
+            lock_clients: [next(), next(), next()],
+            lock_peers: [next(), next(), next()],
         }
     }
-    anyhow::bail!("no free port on 127.0.0.1 between 10000 and 32767")
 }
 
 /// Everything the suite is started with.

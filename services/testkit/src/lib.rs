@@ -4,6 +4,7 @@
 //! * [`free_ports`] below the range from which outgoing connections take theirs.
 //! * [`for_each_engine!`] runs a test on SQLite and on PostgreSQL ([`TestDb`]).
 //! * [`documented_problems`]: the errors that an OpenAPI document promises, to be held against those that are answered.
+//! * [`check_flags`]: every flag has an environment variable and an explanation.
 //! * [`cut_after`] drops a future at each of its await points.
 //! * [`Program`] starts a built binary, kills it, stops it, lets it go on.
 //!
@@ -13,6 +14,7 @@ mod cut;
 mod database;
 mod documented;
 mod eventually;
+mod flags;
 mod ports;
 mod program;
 mod server;
@@ -21,5 +23,6 @@ pub use cut::cut_after;
 pub use database::{TestDb, each_engine, postgres, sqlite};
 pub use documented::documented_problems;
 pub use eventually::{eventually, wait_ready};
+pub use flags::check_flags;
 pub use ports::free_ports;
 pub use program::{Program, binary};

@@ -22,14 +22,5 @@ use last_ticket::Ports;
 
 /// Ports for a whole suite that nobody else in this run of the tests gets.
 pub(crate) fn free_ports() -> Ports {
-    let ports = testkit::free_ports(14);
-    Ports {
-        front_door: ports[0],
-        checkout: [ports[1], ports[2]],
-        inventory: [ports[3], ports[4]],
-        billing: [ports[5], ports[6]],
-        gateway: ports[7],
-        lock_clients: [ports[8], ports[9], ports[10]],
-        lock_peers: [ports[11], ports[12], ports[13]],
-    }
+    Ports::deal(testkit::free_ports(Ports::COUNT))
 }
