@@ -32,6 +32,8 @@ mod hmac;
 mod pump;
 mod refusal;
 mod server;
+#[cfg(test)]
+mod slow_line_tests;
 mod standing;
 mod tls;
 #[cfg(test)]
