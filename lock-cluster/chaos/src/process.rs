@@ -33,6 +33,11 @@ impl Process {
         Ok(Self { child })
     }
 
+    /// The kernel's number for it.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// `kill -9`, and waits for the end.
     pub fn kill(&mut self) {
         // Both fail only for a process that has ended and was waited for.

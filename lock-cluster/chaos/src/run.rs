@@ -11,8 +11,9 @@ use lock_core::{AcquireId, LockNames, SessionId};
 use lock_history::{Attempt, Moment, Verdict, What, linear};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
+use testkit::found_within;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 use uuid::Uuid;
 
 use crate::account;
@@ -39,8 +40,6 @@ const HEAL_WITHIN: Duration = Duration::from_secs(30);
 const EXPIRY_SLACK: Duration = Duration::from_secs(5);
 /// How long clients go on in the healed cluster.
 const WORK_ON: Duration = Duration::from_secs(1);
-/// From one look to the next, where something is waited for.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// What a run has shown.
 #[derive(Clone, Debug, Default)]
@@ -139,7 +138,10 @@ async fn become_well(world: &Arc<World>, plan: &Plan) -> anyhow::Result<Vec<Stri
     sleep(WORK_ON).await;
     crowd.stopping.store(true, Ordering::Relaxed);
     let finished = || world.clients().iter().flatten().all(Client::has_finished);
-    if !eventually(HEAL_WITHIN, async || finished()).await {
+    if found_within(HEAL_WITHIN, async || finished().then_some(()))
+        .await
+        .is_none()
+    {
         missing.push("liveness: a client cannot finish".to_owned());
     }
     world.clients().clear();
@@ -150,14 +152,8 @@ async fn become_well(world: &Arc<World>, plan: &Plan) -> anyhow::Result<Vec<Stri
             return Ok(missing);
         }
     };
-    let empty = async || match cluster.leader().await {
-        Some(leader) => cluster
-            .status(leader)
-            .await
-            .is_some_and(|status| (status.sessions, status.locks, status.waiters) == (0, 0, 0)),
-        None => false,
-    };
-    if !eventually(TTL_MAX + EXPIRY_SLACK, empty).await {
+    let empty = async || cluster.nothing_is_left().await.then_some(());
+    if found_within(TTL_MAX + EXPIRY_SLACK, empty).await.is_none() {
         let leader = cluster.leader().await.unwrap_or(0);
         missing.push(format!(
             "liveness: not everything is gone: {:?}",
@@ -235,16 +231,4 @@ pub fn check(history: &[Moment]) -> (Vec<String>, (usize, usize)) {
     let found = linear::check(history);
     violations.extend(found.violations.iter().map(|what| format!("linear: {what}")));
     (violations, (found.searched, found.passed_over))
-}
-
-/// Whether it became true in time.
-pub async fn eventually(patience: Duration, what: impl AsyncFn() -> bool) -> bool {
-    let deadline = Instant::now() + patience;
-    while !what().await {
-        if Instant::now() >= deadline {
-            return false;
-        }
-        sleep(LOOK_EVERY).await;
-    }
-    true
 }

@@ -19,16 +19,24 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 ///
 /// # Panics
 /// When `within` has passed and nothing was found; the message names `what`.
-pub async fn eventually<T>(within: Duration, what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+pub async fn eventually<T>(within: Duration, what: &str, look: impl AsyncFnMut() -> Option<T>) -> T {
+    match found_within(within, look).await {
+        Some(found) => found,
+        None => panic!("waited {within:?} in vain for: {what}"),
+    }
+}
+
+/// The same where nothing may be found: `None` when the time is up.
+pub async fn found_within<T>(within: Duration, mut look: impl AsyncFnMut() -> Option<T>) -> Option<T> {
     let started = Instant::now();
     let mut pause = PAUSE_MIN;
     loop {
         // A look that hangs is a condition that does not hold.
         let left = within.saturating_sub(started.elapsed());
         match tokio::time::timeout(left, look()).await {
-            Ok(Some(found)) => return found,
+            Ok(Some(found)) => return Some(found),
             Ok(None) if started.elapsed() < within => {}
-            Ok(None) | Err(_) => panic!("waited {within:?} in vain for: {what}"),
+            Ok(None) | Err(_) => return None,
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(PAUSE_MAX);

@@ -22,7 +22,7 @@ mod server;
 pub use cut::cut_after;
 pub use database::{TestDb, each_engine, postgres, sqlite};
 pub use documented::documented_problems;
-pub use eventually::{eventually, wait_ready};
+pub use eventually::{eventually, found_within, wait_ready};
 pub use flags::check_flags;
 pub use ports::free_ports;
 pub use program::{Program, binary};

@@ -214,16 +214,29 @@ impl Cluster {
 
     /// Who leads, as soon as somebody does.
     pub async fn wait_for_leader(&self, within: Duration) -> Option<usize> {
+        // A loop of its own: `found_within` takes a closure that borrows, and such a future cannot be spawned.
         let deadline = Instant::now() + within;
         loop {
-            if let Some(leader) = self.leader().await {
-                return Some(leader);
+            match self.leader().await {
+                None if Instant::now() < deadline => sleep(LOOK_EVERY).await,
+                found => return found,
             }
-            if Instant::now() >= deadline {
-                return None;
-            }
-            sleep(LOOK_EVERY).await;
         }
+    }
+
+    /// Whether the leader says that there are no sessions, locks and waiters.
+    pub async fn nothing_is_left(&self) -> bool {
+        let Some(leader) = self.leader().await else {
+            return false;
+        };
+        let status = self.status(leader).await;
+        status.is_some_and(|status| (status.sessions, status.locks, status.waiters) == (0, 0, 0))
+    }
+
+    /// The ids of the processes of the nodes that are not down.
+    pub fn process_ids(&self) -> Vec<u32> {
+        let id = |at| Some(self.machine(at).process.as_ref()?.id());
+        self.all().filter_map(id).collect()
     }
 
     /// A client that asks all nodes, without a session.

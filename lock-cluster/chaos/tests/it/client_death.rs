@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use lock_chaos::cluster::{Cluster, Setup};
 use lock_chaos::process::{Process, program};
-use lock_chaos::run::eventually;
+use testkit::eventually;
 use tokio::time::Instant;
 
-use crate::raw::{SLACK, SOON, until_free};
+use crate::lateness::Gauge;
+use crate::raw::{EXPIRY, SOON, until_free};
 
 const TTL: Duration = Duration::from_secs(3);
 
@@ -17,8 +18,11 @@ async fn a_client_killed_between_commit_and_answer_leaves_nothing_after_its_ttl(
     let cluster = Cluster::start(3, Setup::default()).await.unwrap();
     let leader = cluster.wait_for_leader(SOON).await.unwrap();
     // Long enough to look and to kill, short enough for the opening of the session to be answered, too.
-    let late = async || cluster.arm(leader, "lock.after-commit", "delay=1s", 100, 0).await;
-    assert!(eventually(SOON, late).await, "the leader takes no fault");
+    eventually(SOON, "the leader to take a fault", async || {
+        let armed = cluster.arm(leader, "lock.after-commit", "delay=1s", 100, 0);
+        armed.await.then_some(())
+    })
+    .await;
 
     let ran = cluster.dir().join("ran");
     let mut command = Command::new(program("lockctl").unwrap());
@@ -29,29 +33,22 @@ async fn a_client_killed_between_commit_and_answer_leaves_nothing_after_its_ttl(
     let mut client = Process::start(&mut command, &cluster.dir().join("lockctl.log")).unwrap();
     // Seen by a read, which is not held up.
     let questions = cluster.questions().unwrap();
-    let granted = async || {
+    eventually(SOON, "it to be granted", async || {
         let lock = questions.lock("gate").await.ok().flatten();
-        lock.is_some_and(|lock| lock.holder.is_some())
-    };
-    assert!(eventually(SOON, granted).await, "it was never granted");
+        lock.and_then(|lock| lock.holder).map(drop)
+    })
+    .await;
+    let gauge = Gauge::start(&cluster).await;
     client.kill();
     let killed = Instant::now();
     assert!(!ran.exists(), "it had not been told that it holds");
     cluster.heal(SOON).await.expect("it becomes well");
 
     let free = until_free(&cluster, "gate", SOON).await;
-    let lasted = free - killed;
-    println!("it was gone {lasted:?} after its death, with a TTL of {TTL:?}");
-    assert!(
-        lasted <= TTL + Duration::from_secs(1) + SLACK,
-        "it held for {lasted:?} after its death"
-    );
-    let nothing = async || match cluster.leader().await {
-        Some(leader) => cluster
-            .status(leader)
-            .await
-            .is_some_and(|status| (status.sessions, status.locks, status.waiters) == (0, 0, 0)),
-        None => false,
-    };
-    assert!(eventually(TTL, nothing).await, "something of it is left");
+    let late = gauge.late(&cluster).await;
+    late.assert_within(TTL + EXPIRY, free - killed, "to be gone after its death");
+    eventually(TTL, "nothing of it to be left", async || {
+        cluster.nothing_is_left().await.then_some(())
+    })
+    .await;
 }

@@ -1,14 +1,16 @@
 //! Elections, one after the other, faster than sessions live.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use lock_chaos::cluster::{Cluster, Setup};
 use lock_client::{Grant, LockClient};
-use tokio::time::{Instant, sleep, sleep_until};
+use testkit::eventually;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep_until};
 
-use crate::raw::{RawSession, SLACK, SOON, client};
+use crate::lateness::Gauge;
+use crate::raw::{EXPIRY, RawSession, SOON, client};
 
 const TTL: Duration = Duration::from_secs(5);
 /// Two in each time to live, for ten of them.
@@ -17,7 +19,7 @@ const LIVE: usize = 10;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn elections_every_half_ttl_end_no_live_session_and_spare_no_dead_one() {
-    let cluster = Arc::new(Cluster::start(3, Setup::default()).await.unwrap());
+    let cluster = Cluster::start(3, Setup::default()).await.unwrap();
     let mut live: Vec<(LockClient, Grant)> = Vec::new();
     for number in 0..LIVE {
         let client = client(&cluster, "live", TTL).await;
@@ -25,41 +27,46 @@ async fn elections_every_half_ttl_end_no_live_session_and_spare_no_dead_one() {
         live.push((client, grant));
     }
     let begun = Instant::now();
-    let mut dead = None;
+    let (dead, opened) = oneshot::channel();
+    let mut dead = Some(dead);
     let mut leaderless = Vec::new();
-    for election in 1..=ELECTIONS {
-        let old = cluster.wait_for_leader(SOON).await.unwrap();
-        if election == ELECTIONS / 4 {
-            // Opened, and never kept alive.
-            let session = RawSession::open(&cluster, TTL).await;
-            dead = Some((session.opened, tokio::spawn(gone(cluster.clone()))));
+    let elections = async {
+        for election in 1..=ELECTIONS {
+            let old = cluster.wait_for_leader(SOON).await.unwrap();
+            if let Some(dead) = dead.take_if(|_| election == ELECTIONS / 4) {
+                let gauge = Gauge::start(&cluster).await;
+                // Opened, and never kept alive.
+                let session = RawSession::open(&cluster, TTL).await;
+                let _ = dead.send((session.opened, gauge));
+            }
+            let frozen = Instant::now();
+            cluster.freeze(old);
+            let new = cluster.wait_for_leader(SOON).await.expect("a new leader");
+            leaderless.push((frozen, Instant::now()));
+            assert_ne!(old, new);
+            cluster.thaw(old);
+            for (_, grant) in &live {
+                assert!(!grant.is_lost(), "{grant:?} was lost in election {election}");
+            }
+            sleep_until(begun + TTL / 2 * election).await;
         }
-        let frozen = Instant::now();
-        cluster.freeze(old);
-        let new = cluster.wait_for_leader(SOON).await.expect("a new leader");
-        leaderless.push((frozen, Instant::now()));
-        assert_ne!(old, new);
-        cluster.thaw(old);
-        for (_, grant) in &live {
-            assert!(!grant.is_lost(), "{grant:?} was lost in election {election}");
-        }
-        sleep_until(begun + TTL / 2 * election).await;
-    }
+    };
+    let dying = async {
+        let (opened, gauge) = opened.await.expect("it is opened on the way");
+        let gone = gone(&cluster).await;
+        (opened, gone, gauge.late(&cluster).await.without_elections())
+    };
+    let ((), (opened, gone, late)) = tokio::join!(elections, dying);
 
-    let (opened, gone) = dead.expect("it was opened on the way");
-    let gone = gone.await.unwrap();
     // Without a leader no time passes for the cluster. That is what an election may cost, and each of them once.
     let without = leaderless
         .iter()
         .filter(|(from, _)| (opened..gone).contains(from));
     let without: Duration = without.map(|(from, to)| *to - *from).sum();
     let lived = gone - opened;
-    println!("the dead session lived {lived:?}, of which {without:?} without a leader");
+    println!("{without:?} of them were without a leader");
     assert!(lived >= TTL, "it ended before its time: {lived:?}");
-    assert!(
-        lived <= TTL + Duration::from_secs(1) + without + SLACK,
-        "it lived {lived:?}"
-    );
+    late.assert_within(TTL + EXPIRY + without, lived, "the life of the dead session");
 
     let leader = cluster.wait_for_leader(SOON).await.unwrap();
     let term = cluster.status(leader).await.unwrap().term;
@@ -74,18 +81,17 @@ async fn elections_every_half_ttl_end_no_live_session_and_spare_no_dead_one() {
 }
 
 /// When some node has first applied that only those who live are left, after it had one more.
-async fn gone(cluster: Arc<Cluster>) -> Instant {
-    let deadline = Instant::now() + SOON * 2;
+async fn gone(cluster: &Cluster) -> Instant {
     let mut had_more = BTreeSet::new();
-    while Instant::now() < deadline {
+    eventually(SOON * 2, "the dead session to be gone", async || {
         for at in cluster.all() {
             match cluster.status(at).await {
                 Some(status) if status.sessions > LIVE as u64 => drop(had_more.insert(at)),
-                Some(_) if had_more.contains(&at) => return Instant::now(),
+                Some(_) if had_more.contains(&at) => return Some(Instant::now()),
                 _ => {}
             }
         }
-        sleep(Duration::from_millis(20)).await;
-    }
-    panic!("it does not die");
+        None
+    })
+    .await
 }

@@ -1,5 +1,6 @@
 //! Members that come back without their memory.
 
+use testkit::found_within;
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
@@ -135,16 +136,9 @@ async fn the_founder_of_a_cluster_that_grew_founds_no_second_one_on_an_empty_dis
     let leader = cluster.leader().await;
     assert_ne!(leader, 0);
     cluster.nodes[0] = Some(Node::start_with(alone, SNAPSHOT_EVERY).await.unwrap());
-    let founds = async {
-        while cluster.service(0).status().leader.is_none() {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
     let long_enough = Duration::from_secs(3);
-    assert!(
-        tokio::time::timeout(long_enough, founds).await.is_err(),
-        "it leads alone"
-    );
+    let led = found_within(long_enough, async || cluster.service(0).status().leader).await;
+    assert_eq!(led, None, "it leads alone");
     assert_eq!(cluster.service(0).status().members, []);
 }
 

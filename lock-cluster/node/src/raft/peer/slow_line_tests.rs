@@ -1,6 +1,7 @@
 //! A line on which a handshake takes longer than the library waits for a heartbeat.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,36 +13,34 @@ use tokio::time::{sleep, timeout};
 use super::super::settings::HEARTBEAT_MS;
 use super::client::PeerNetwork;
 use super::frame::{FRAME_BYTES_MAX, FrameReader, send};
-use super::handshake::{self, Badge, Key};
+use super::handshake::{self, Key, Me};
 use super::pump::tests::request;
 use super::wire::C;
 use super::{Standing, Transport};
 use crate::NodeFaults;
-use crate::raft::DiskId;
+use crate::raft::Identity;
 use crate::raft::types::PeerNode;
 
 const HEARTBEAT: Duration = Duration::from_millis(HEARTBEAT_MS);
 /// What the line makes of a handshake. Less than connecting may take.
 const HANDSHAKE: Duration = Duration::from_millis(3 * HEARTBEAT_MS);
 
-fn badge(id: u64) -> Badge {
-    Badge {
+fn me(dir: &Path, id: u64) -> Me {
+    Me {
         key: Key::new(None),
-        id,
-        disk: DiskId::drawn(),
+        identity: Arc::new(Identity::of_directory(dir, id).unwrap()),
     }
 }
 
 /// Member 2, which answers all appends, at the end of the slow line.
-async fn answer(listener: TcpListener) {
-    let me = badge(2);
+async fn answer(listener: TcpListener, me: Me) {
     while let Ok((stream, _)) = listener.accept().await {
-        let me = me.clone();
+        let badge = me.badge();
         tokio::spawn(async move {
             let mut accepted = Transport::Plain.accept(stream).await.unwrap();
             sleep(HANDSHAKE).await;
             let mut reader = FrameReader::new(accepted.reader);
-            let shaken = handshake::accept(&mut reader, &mut accepted.writer, &me, |_| true, |_| None);
+            let shaken = handshake::accept(&mut reader, &mut accepted.writer, &badge, |_| true, |_| None);
             // Whoever does not wait for the handshake has hung up.
             if shaken.await.is_err() {
                 return;
@@ -62,10 +61,11 @@ async fn a_handshake_outlives_the_heartbeats_that_give_it_up() {
         peer_addr: listener.local_addr().unwrap().to_string(),
         ..PeerNode::default()
     };
-    let answering = tokio::spawn(answer(listener));
+    let dirs = [1, 2].map(|_| tempfile::tempdir().unwrap());
+    let answering = tokio::spawn(answer(listener, me(dirs[1].path(), 2)));
     let standing = Arc::new(Standing::new());
     let (faults, told) = (NodeFaults::new(false, &[]), BTreeMap::new());
-    let network = PeerNetwork::new(badge(1), standing, Transport::Plain, faults, told);
+    let network = PeerNetwork::new(me(dirs[0].path(), 1), standing, Transport::Plain, faults, told);
     let mut link = network.link(2, &node);
     let mut given_up = 0;
     let heartbeats = async {
