@@ -103,6 +103,9 @@ pub(crate) async fn break_lock(
 pub(crate) async fn status(cluster: &ClusterClient, json: bool) -> anyhow::Result<ExitCode> {
     let answers = ask_all(cluster).await;
     let answered = answers.iter().any(|(_, answer)| answer.is_ok());
+    let refused = answers
+        .iter()
+        .find_map(|(_, answer)| answer.as_ref().err().filter(|e| !e.retryable()));
     if json {
         let nodes: Vec<_> = answers
             .iter()
@@ -115,11 +118,12 @@ pub(crate) async fn status(cluster: &ClusterClient, json: bool) -> anyhow::Resul
     } else {
         say(status_table(&answers))?;
     }
-    Ok(if answered {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(69)
-    })
+    match (answered, refused) {
+        (true, _) => Ok(ExitCode::SUCCESS),
+        // They are there, and take us for a stranger.
+        (false, Some(refused)) => Err(refused.clone().into()),
+        (false, None) => Ok(ExitCode::from(69)),
+    }
 }
 
 fn status_table(answers: &[(String, Result<ClusterStatus, LockError>)]) -> Table {
@@ -155,11 +159,11 @@ fn status_table(answers: &[(String, Result<ClusterStatus, LockError>)]) -> Table
                 status.locks.to_string(),
                 status.waiters.to_string(),
             ]),
-            Err(_) => table.row([
+            Err(error) => table.row([
                 url.clone(),
                 "-".to_owned(),
                 "-".to_owned(),
-                "no answer".to_owned(),
+                if error.retryable() { "no answer" } else { "refused" }.to_owned(),
             ]),
         }
     }

@@ -15,11 +15,11 @@ use lock_node::{Member, Node, NodeConfig};
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    // id = where the other members reach it, where clients reach it
+    // id = where the other members reach it, where clients reach it. Not the usual ports: the suite may be running.
     let members = [
-        "1=127.0.0.1:8601,127.0.0.1:8501".parse()?,
-        "2=127.0.0.1:8602,127.0.0.1:8502".parse()?,
-        "3=127.0.0.1:8603,127.0.0.1:8503".parse()?,
+        "1=127.0.0.1:8611,127.0.0.1:8511".parse()?,
+        "2=127.0.0.1:8612,127.0.0.1:8512".parse()?,
+        "3=127.0.0.1:8613,127.0.0.1:8513".parse()?,
     ];
     run(&members, Path::new("data/three-nodes")).await?;
     Ok(())

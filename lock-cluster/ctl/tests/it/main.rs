@@ -21,8 +21,14 @@ struct Shell {
 
 impl Shell {
     async fn start() -> Self {
+        Self::start_with(|_| {}).await
+    }
+
+    async fn start_with(change: impl Fn(&mut NodeConfig)) -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory");
-        let node = Node::start(config(1, dir.path())).await.expect("the node starts");
+        let mut config = config(1, dir.path());
+        change(&mut config);
+        let node = Node::start(config).await.expect("the node starts");
         testkit::wait_ready(SOON, node.client_url()).await;
         Self { node, _dir: dir }
     }
@@ -531,4 +537,26 @@ async fn a_cluster_that_does_not_answer_is_told_from_a_refusal() {
     assert_eq!(output.status.code(), Some(69), "{output:?}");
     let output = lockctl(&nowhere, &["status"]).output().await.expect("it runs");
     assert_eq!(output.status.code(), Some(69));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_wants_a_token_refuses_and_is_not_called_silent() {
+    let shell = Shell::start_with(|config| config.client_token = Secret::new("what clients say")).await;
+    let run = async |token: Option<&str>, args: &[&str]| {
+        let mut command = shell.command(args);
+        command.env_remove("LOCK_ADMIN_TOKEN");
+        if let Some(token) = token {
+            command.env("LOCK_CLIENT_TOKEN", token);
+        }
+        command.output().await.expect("it runs")
+    };
+    for args in [&["status"][..], &["list"]] {
+        for token in [None, Some("a guess")] {
+            let refused = run(token, args).await;
+            assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+            assert!(text(&refused.stderr).contains("unauthorized"), "{refused:?}");
+        }
+        let known = run(Some("what clients say"), args).await;
+        assert!(known.status.success(), "{known:?}");
+    }
 }
