@@ -120,3 +120,21 @@ async fn a_founder_that_crashed_between_its_log_and_its_identity_makes_good_for_
     let error = format!("{:#}", started.err().expect("it does not start"));
     assert!(error.contains("belongs to cluster"), "{error}");
 }
+
+/// It crashed between the two, say, as it was taken in; or its log was cut down to nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_disk_that_is_of_a_cluster_and_has_nothing_of_its_log_counts_as_the_clusters() {
+    // The one that would found, and the one that is asked.
+    for of_another in [0, 1] {
+        let mut cluster = Cluster::stopped(2);
+        cluster.launch(of_another).await;
+        cluster.stop(of_another).await;
+        let file = cluster.dirs[of_another].path().join("identity");
+        let text = identity(&cluster, of_another);
+        fs::write(&file, format!("{text}cluster {}\n", ClusterId::from_u128(7))).unwrap();
+        for at in [0, 1] {
+            cluster.launch(at).await;
+        }
+        nobody_founds_anything(&cluster).await;
+    }
+}
