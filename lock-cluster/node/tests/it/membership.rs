@@ -173,6 +173,13 @@ async fn a_change_that_would_stop_the_cluster_is_refused() {
 
     // A learner that has just died is not made a voter, either.
     cluster.join(3, false).await;
+    let leader = cluster.node(cluster.leader().await).service().clone();
+    eventually(SOON, "the learner to answer the leader", async || {
+        let members = leader.status().members;
+        let learner = members.iter().find(|member| member.id == 4)?;
+        learner.silent_ms.and(learner.matched)
+    })
+    .await;
     cluster.stop(3).await;
     tokio::time::timeout(Duration::from_secs(40), async {
         let absent = cluster.admin().promote_member(4).await;
