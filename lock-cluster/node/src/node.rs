@@ -98,7 +98,11 @@ impl Node {
             network.clone(),
             snapshot_every,
         )
-        .await?;
+        .await?
+        .hearing({
+            let standing = standing.clone();
+            move || standing.silence()
+        });
         consensus.looked_at_its_log().await?;
         if let Some(cluster) = consensus.cluster() {
             // Written now if a founder crashed before it was; refused if the log is another cluster's.

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, ensure};
 use clap::{Args, Parser, Subcommand};
-use lock_sim::{Plan, Report, run};
+use lock_sim::{Plan, Plant, Report, run};
 
 /// Simulates the lock cluster, with everything that can go wrong, and checks what its clients see.
 ///
@@ -24,6 +24,7 @@ Examples:
   lock-sim run --seeds 1..5000 --nodes 5    thousands, on five
   lock-sim replay --seed 42                 one seed, twice, and compare
   lock-sim replay --seed 42 --trace         everything that happened in it, line by line
+  lock-sim run --plant expire-regardless    with a bug in, which is to be found
 
 The exit code is 0 if nothing was found, 1 if something was; what was found names its seed.
 A seed means the same run only with the same flags and the same version of the program."
@@ -70,6 +71,9 @@ struct Size {
     /// How long things are broken, in virtual seconds. Mending and the last checks take about twenty more.
     #[arg(long, env = "LOCK_SIM_VIRTUAL_SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     virtual_seconds: u64,
+    /// A bug to put in, and to see found.
+    #[arg(long)]
+    plant: Option<Plant>,
 }
 
 impl Size {
@@ -78,6 +82,7 @@ impl Size {
             nodes: self.nodes,
             clients: self.clients,
             virtual_seconds: self.virtual_seconds,
+            plant: self.plant,
             ..Plan::new(seed)
         }
     }

@@ -41,18 +41,20 @@ impl Plan {
             nodes,
             clients,
             virtual_seconds,
-            ..
+            readable: _,
+            plant,
         } = self;
+        let plant = plant.map(|plant| format!(" --plant {plant}")).unwrap_or_default();
         format!(
             "cargo run -p lock-sim -- replay --trace --seed {seed} --nodes {nodes} --clients {clients} \
-             --virtual-seconds {virtual_seconds}"
+             --virtual-seconds {virtual_seconds}{plant}"
         )
     }
 }
 
 /// A bug on purpose. A checker that has never found anything has proved nothing; tests plant each of these and see it
 /// found. All of them live in the simulation's own parts (disk, front door), none in the code under test.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Plant {
     /// Grants without a durable majority: the disk says "flushed" when it has only taken note.
     AcknowledgeBeforeFlush,
@@ -60,6 +62,13 @@ pub enum Plant {
     ForgetAnswersInSnapshots,
     /// A leader that ends each session one time to live after it was opened, keep-alive or not.
     ExpireRegardless,
+}
+
+impl std::fmt::Display for Plant {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let value = clap::ValueEnum::to_possible_value(self);
+        f.write_str(value.as_ref().map_or("", |value| value.get_name()))
+    }
 }
 
 /// The snapshot as it would be if nobody had thought of retries.

@@ -60,7 +60,13 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for ApiJson<T> {
 }
 
 /// Parses a JSON body; public for bodies that arrive by another way than a request.
+///
+/// Every body of this suite is an object. A list is refused here, because serde would take its items for an object's
+/// members in the order of their declaration, which is no part of any API.
 pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    if bytes.trim_ascii_start().starts_with(b"[") {
+        return Err(Problem::invalid("", "must be a JSON object"));
+    }
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let pointer = pointer_of(error.path());
@@ -155,21 +161,26 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for ApiPath
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         match Path::from_request_parts(parts, state).await {
             Ok(Path(value)) => Ok(Self(value)),
-            Err(PathRejection::FailedToDeserializePathParams(error)) => match error.kind() {
-                // axum names the parameter only where there are several.
-                path::ErrorKind::Message(reason) => {
-                    let params = RawPathParams::from_request_parts(parts, state).await.ok();
-                    let name = params
-                        .as_ref()
-                        .and_then(|params| params.iter().next())
-                        .map(|(name, _)| name);
-                    Err(Problem::invalid(
-                        name.map_or(String::new(), |name| format!("/{name}")),
-                        reason,
-                    ))
-                }
-                _ => Err(PathRejection::FailedToDeserializePathParams(error).into()),
-            },
+            Err(PathRejection::FailedToDeserializePathParams(error)) => {
+                // axum counts the parameters, and names one only where the handler takes them by name.
+                let no_such = |value: &str, expected: &str| format!("{value:?} is no {expected}");
+                let (at, reason) = match error.kind() {
+                    path::ErrorKind::Message(reason) => (0, reason.clone()),
+                    path::ErrorKind::ParseError { value, expected_type } => {
+                        (0, no_such(value, expected_type))
+                    }
+                    path::ErrorKind::ParseErrorAtIndex {
+                        index,
+                        value,
+                        expected_type,
+                    } => (*index, no_such(value, expected_type)),
+                    _ => return Err(PathRejection::FailedToDeserializePathParams(error).into()),
+                };
+                let params = RawPathParams::from_request_parts(parts, state).await.ok();
+                let name = params.as_ref().and_then(|params| params.iter().nth(at));
+                let pointer = name.map_or(String::new(), |(name, _)| format!("/{name}"));
+                Err(Problem::invalid(pointer, reason))
+            }
             Err(rejection) => Err(rejection.into()),
         }
     }
@@ -226,6 +237,7 @@ mod tests {
             (r#"{"items": []}"#, "/buyer"),
             (r#"{"buyer": 7, "items": []}"#, "/buyer"),
             (r#"[]"#, ""),
+            (r#" ["b", []]"#, ""),
             (r#"{"buyer": "b", "#, ""),
             (r#"{"buyer": "b", "items": []} trailing"#, ""),
             ("", ""),

@@ -29,7 +29,8 @@ use crate::service::{Leader, ServiceError};
 const READ_DEADLINE: Duration = Duration::from_secs(2);
 /// How often whoever waits for the end of the library looks.
 const STOPPED_LOOK_EVERY: Duration = Duration::from_millis(200);
-/// A leader that no majority has answered for so long should be assumed to be cut off.
+/// A leader that no majority has answered for so long should be assumed to be cut off, and so should a member that has
+/// heard no leader.
 const OUT_OF_TOUCH: Duration = Duration::from_millis(3 * ELECTION_MS_MAX);
 
 type Write<R> = ClientWriteResult<Cfg<R>>;
@@ -49,6 +50,8 @@ pub struct Consensus<R: ServiceRt> {
     /// The members as this node was told at its start. Their addresses win over those in the log, which may be
     /// from before a move.
     pub(super) told: Arc<BTreeMap<u64, PeerNode>>,
+    /// For how long no leader has sent anything.
+    silence: Arc<dyn Fn() -> Duration + Send + Sync>,
 }
 
 impl<R: ServiceRt> Clone for Consensus<R> {
@@ -60,6 +63,7 @@ impl<R: ServiceRt> Clone for Consensus<R> {
             changing: self.changing.clone(),
             removed: self.removed.clone(),
             told: self.told.clone(),
+            silence: self.silence.clone(),
         }
     }
 }
@@ -94,7 +98,15 @@ impl<R: ServiceRt> Consensus<R> {
             changing: Arc::default(),
             removed: Arc::default(),
             told: Arc::new(nodes(members)),
+            silence: Arc::new(|| Duration::ZERO),
         })
+    }
+
+    /// The same, told for how long no leader has sent anything. The library goes by votes: a member that is left alone
+    /// names for ever the last leader that it voted for.
+    pub(crate) fn hearing(mut self, silence: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
+        self.silence = Arc::new(silence);
+        self
     }
 
     /// Waits for the library's first report. Before that a node looks to itself as if its log were empty, and would let
@@ -147,6 +159,11 @@ impl<R: ServiceRt> Consensus<R> {
                 .last_quorum_acked()
                 .is_some_and(|at| R::since(at) > OUT_OF_TOUCH)
         })
+    }
+
+    /// Whether no leader has sent anything for long; of no meaning on the leader itself.
+    pub(super) fn is_left_alone(&self) -> bool {
+        (self.silence)() > OUT_OF_TOUCH
     }
 
     /// Hands an entry to the library, to be appended in this order and in `term` or not at all: it was stamped with
@@ -246,7 +263,7 @@ impl<R: ServiceRt> Consensus<R> {
     pub(super) fn elsewhere(&self, forward: &ForwardToLeader<Cfg<R>>) -> ServiceError {
         match forward.leader_id {
             // Itself: its lease has run out, or it is handing over. Nobody leads until that is settled.
-            Some(id) if id != self.id => ServiceError::NotLeader {
+            Some(id) if id != self.id && !self.is_left_alone() => ServiceError::NotLeader {
                 leader: self.leader(id, forward.leader_node.as_ref()),
             },
             _ => ServiceError::NoLeader,

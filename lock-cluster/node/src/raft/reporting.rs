@@ -62,7 +62,10 @@ impl<R: ServiceRt> Consensus<R> {
             // A leader that was removed and has handed over still finds its own name in its vote.
             leader: metrics
                 .current_leader
-                .filter(|id| *id != self.id || metrics.state == ServerState::Leader)
+                .filter(|id| match *id == self.id {
+                    true => metrics.state == ServerState::Leader,
+                    false => !self.is_left_alone(),
+                })
                 .map(|id| self.leader(id, membership.get_node(&id))),
             last_log: metrics.last_log_index,
             committed: metrics.local_committed.map(|position| position.index),

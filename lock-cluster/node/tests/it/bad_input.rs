@@ -90,11 +90,20 @@ async fn a_wrong_acquire_is_refused_and_holds_nothing() {
             "/acquire_id",
         ),
         (json!([]), ""),
+        (json!([1, ["a"], 0]), ""),
     ];
     for (body, pointer) in wrong {
         let reply = cluster.api.lead(Method::POST, &path, Some(&body)).await;
         let problem = reply.expect_problem(400, "invalid-request");
         assert_eq!(problem["errors"][0]["pointer"], pointer, "{body}");
+    }
+    for id in ["x", "-1", "18446744073709551616"] {
+        let reply = cluster
+            .api
+            .lead(Method::DELETE, &format!("{path}/{id}"), None)
+            .await;
+        let problem = reply.expect_problem(400, "invalid-request");
+        assert_eq!(problem["errors"][0]["pointer"], "/acquire_id", "{id}");
     }
     // A name given twice counts once; 256 bytes are enough for everybody.
     let long = "é".repeat(128);

@@ -126,6 +126,39 @@ async fn without_a_quorum_nothing_is_granted_and_with_it_everything_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_follower_that_is_left_alone_names_no_leader() {
+    let mut cluster = Cluster::start(3).await;
+    let leader = cluster.leader().await;
+    let (alone, other) = ((leader + 1) % 3, (leader + 2) % 3);
+    // The leader last: with two of them left, another one would be elected.
+    cluster.stop(other).await;
+    cluster.stop(leader).await;
+    let ask = async |cluster: &Cluster, path: &str| {
+        let url = format!("{}{path}", cluster.url(alone));
+        cluster
+            .api
+            .once(reqwest::Method::GET, &url, None)
+            .await
+            .expect("an answer")
+    };
+    testkit::eventually(SOON, "a follower that knows it is alone", async || {
+        (ask(&cluster, "/v1/locks/gate").await.status == 503).then_some(())
+    })
+    .await;
+    ask(&cluster, "/v1/locks/gate")
+        .await
+        .expect_problem(503, "no-leader");
+    ask(&cluster, "/readyz").await.expect_problem(503, "not-ready");
+    assert!(ask(&cluster, "/v1/cluster").await.expect(200)["leader"].is_null());
+
+    cluster.start_all().await;
+    testkit::eventually(SOON, "a leader that it hears", async || {
+        (ask(&cluster, "/readyz").await.status == 200).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_leader_that_is_cut_off_is_replaced_and_its_waiters_move_on() {
     let cluster = Cluster::start(3).await;
     let ttl = Duration::from_secs(10);

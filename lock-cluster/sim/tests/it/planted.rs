@@ -49,3 +49,12 @@ fn a_snapshot_without_the_remembered_answers_is_seen_by_the_clients() {
 fn an_expiry_that_does_not_look_at_keep_alives_is_seen_by_the_clients() {
     found(Plant::ExpireRegardless, "history", 10);
 }
+
+#[test]
+fn the_command_that_repeats_a_run_names_the_planted_bug() {
+    let mut plan = Plan::new(7);
+    assert!(!plan.replay_command().contains("plant"));
+    plan.plant = Some(Plant::ExpireRegardless);
+    let command = plan.replay_command();
+    assert!(command.ends_with(" --plant expire-regardless"), "{command}");
+}

@@ -40,7 +40,7 @@ impl Standing {
     }
 
     /// For how long no leader has sent anything.
-    pub(super) fn silence(&self) -> Duration {
+    pub(crate) fn silence(&self) -> Duration {
         self.heard
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
