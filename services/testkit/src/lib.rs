@@ -5,11 +5,13 @@
 //! * [`for_each_engine!`] runs a test on SQLite and on PostgreSQL ([`TestDb`]).
 //! * [`documented_problems`]: the errors that an OpenAPI document promises, to be held against those that are answered.
 //! * [`check_flags`]: every flag has an environment variable and an explanation.
+//! * [`break_commits`] lets a server hang up at a commit.
 //! * [`cut_after`] drops a future at each of its await points.
 //! * [`Program`] starts a built binary, kills it, stops it, lets it go on.
 //!
 //! For development only; panics are its way to fail a test.
 
+mod commits;
 mod cut;
 mod database;
 mod documented;
@@ -19,6 +21,7 @@ mod ports;
 mod program;
 mod server;
 
+pub use commits::{break_commits, mend_commits};
 pub use cut::cut_after;
 pub use database::{TestDb, each_engine, postgres, sqlite};
 pub use documented::documented_problems;

@@ -40,6 +40,7 @@ pub use consensus::{Consensus, Pending};
 pub(crate) use identity::Identity;
 pub use ids::{ClusterId, DiskId};
 pub use openraft_rt::Select2;
+pub use peer::pace;
 pub use runtime::{ServiceRt, Tokio};
 pub(crate) use settings::SNAPSHOT_EVERY;
 pub use state_machine::StateMachine;

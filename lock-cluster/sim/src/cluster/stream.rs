@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use futures::{Stream, StreamExt};
+use lock_node::raft::pace::{CONNECT_DEADLINE, RECONNECT_PAUSE, STALL_DEADLINE, WINDOW};
 use lock_node::raft::{Cfg, CommitHold, ServiceRt as _};
 use openraft::errors::{RPCError, Unreachable};
 use openraft::raft::{AppendEntriesRequest, StreamAppendResult};
@@ -17,12 +18,6 @@ use crate::runtime::{Scope, SimRt, true_ns};
 
 type C = Cfg<SimRt>;
 pub(super) type AppendResult = Result<StreamAppendResult<C>, RPCError<C>>;
-
-/// As in the real links.
-const WINDOW: usize = 64;
-const CONNECT_DEADLINE: Duration = Duration::from_secs(1);
-const RECONNECT_PAUSE: Duration = Duration::from_millis(100);
-const STALL_DEADLINE: Duration = Duration::from_secs(2);
 
 /// Something on its way, and when it arrives.
 type Due<T> = (u64, T);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use reqwest::RequestBuilder;
-use testkit::TestDb;
+use testkit::{TestDb, break_commits, mend_commits};
 
 use crate::support::{Ask, ONCE, SOON, World};
 
@@ -209,25 +209,6 @@ testkit::for_each_engine! {
     }
 }
 
-/// Makes the server end a session that commits a change of a payment: whether it had committed by then, the service
-/// cannot know.
-async fn break_commits(url: &str, broken: bool) {
-    let connection = sqlx::PgPool::connect(url).await.expect("a connection");
-    let statement = if broken {
-        "create or replace function break() returns trigger language plpgsql as $$
-             begin perform pg_terminate_backend(pg_backend_pid()); return null; end $$;
-         create constraint trigger break_at_commit after insert or update on payment
-             deferrable initially deferred for each row execute function break();"
-    } else {
-        "drop trigger break_at_commit on payment;"
-    };
-    sqlx::raw_sql(statement)
-        .execute(&connection)
-        .await
-        .expect("a trigger");
-    connection.close().await;
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_without_an_answer_is_an_unknown_outcome_and_the_same_request_again_tells() {
     let Some(db) = testkit::postgres().await else {
@@ -237,7 +218,7 @@ async fn a_commit_without_an_answer_is_an_unknown_outcome_and_the_same_request_a
     let url = db.url_for("billing");
     world.captured("p-ref").await;
 
-    break_commits(&url, true).await;
+    break_commits(&url, "payment").await;
     for call in [
         atomic(world.put("p-1", "card_ok")),
         world.refund("p-ref", "r-1", 200),
@@ -246,16 +227,16 @@ async fn a_commit_without_an_answer_is_an_unknown_outcome_and_the_same_request_a
         assert_eq!(unknown.problem(), (503, "outcome-unknown"), "{unknown:?}");
         assert!(unknown.is_busy());
     }
-    break_commits(&url, false).await;
+    mend_commits(&url, "payment").await;
     assert_eq!(atomic(world.put("p-1", "card_ok")).answer().await.status, 201);
     assert_eq!(world.refund("p-ref", "r-1", 200).answer().await.status, 201);
 
-    break_commits(&url, true).await;
+    break_commits(&url, "payment").await;
     assert_eq!(
         atomic(world.capture("p-1")).answer().await.problem(),
         (503, "outcome-unknown")
     );
-    break_commits(&url, false).await;
+    mend_commits(&url, "payment").await;
     assert_eq!(
         atomic(world.capture("p-1")).answer().await.payment_status(),
         "captured"

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use serde_json::Value;
-use testkit::{TestDb, for_each_engine};
+use testkit::{TestDb, break_commits, for_each_engine, mend_commits};
 
 use crate::shop::{Answer, SOON, Shop, order};
 use crate::world::{Call, Trouble};
@@ -146,22 +146,6 @@ for_each_engine! {
     }
 }
 
-/// Makes the server end a session that commits a change of a purchase: whether it had committed by then, the service
-/// cannot know.
-async fn break_commits(url: &str, broken: bool) {
-    let connection = sqlx::PgPool::connect(url).await.unwrap();
-    let statement = if broken {
-        "create or replace function break() returns trigger language plpgsql as $$
-             begin perform pg_terminate_backend(pg_backend_pid()); return null; end $$;
-         create constraint trigger break_at_commit after insert or update on purchase
-             deferrable initially deferred for each row execute function break();"
-    } else {
-        "drop trigger break_at_commit on purchase;"
-    };
-    sqlx::raw_sql(statement).execute(&connection).await.unwrap();
-    connection.close().await;
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_without_an_answer_is_an_unknown_outcome_and_the_same_key_tells() {
     let Some(db) = testkit::postgres().await else {
@@ -169,7 +153,7 @@ async fn a_commit_without_an_answer_is_an_unknown_outcome_and_the_same_key_tells
     };
     let url = db.url().to_owned();
     let shop = Shop::open(db, 10).await;
-    break_commits(&url, true).await;
+    break_commits(&url, "purchase").await;
     let unknown = shop.buy("k-1", &order("ann", 1)).await;
     assert_eq!(
         (unknown.status, unknown.slug().as_str()),
@@ -178,7 +162,7 @@ async fn a_commit_without_an_answer_is_an_unknown_outcome_and_the_same_key_tells
         unknown.text
     );
     assert!(unknown.header("retry-after").is_some());
-    break_commits(&url, false).await;
+    mend_commits(&url, "purchase").await;
     assert_eq!(shop.buy("k-1", &order("ann", 1)).await.status, 201);
     assert_eq!((shop.world.sold(), shop.world.captures()), (1, 1));
     shop.close().await;

@@ -53,13 +53,7 @@ async fn a_commit_whose_connection_breaks_is_an_unknown_outcome() {
         return;
     };
     let db = connect(database.url()).await;
-    const BREAK_AT_COMMIT: &str = "
-        create function break() returns trigger language plpgsql as $$
-            begin perform pg_terminate_backend(pg_backend_pid()); return null; end $$;
-        create constraint trigger break_at_commit after insert on account
-            deferrable initially deferred for each row execute function break();";
-    let setup = sqlx::PgPool::connect(database.url()).await.unwrap();
-    sqlx::raw_sql(BREAK_AT_COMMIT).execute(&setup).await.unwrap();
+    testkit::break_commits(database.url(), "account").await;
 
     let error = New::of("ann", 1).insert(&db).await.unwrap_err();
     assert!(is_outcome_unknown(&error) && !is_retryable(&error), "{error:?}");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::future::{join, join_all};
 use reqwest::Method;
-use testkit::{TestDb, eventually};
+use testkit::{TestDb, break_commits, eventually, mend_commits};
 use ticketing_types::Strategy;
 
 use crate::shop::{Shop, Stock, cart, cart_for, outcomes};
@@ -193,25 +193,6 @@ testkit::for_each_engine! {
     }
 }
 
-/// Makes the server end a session that commits a change of a hold: whether it had committed by then, the service
-/// cannot know.
-async fn break_commits(db: &TestDb, broken: bool) {
-    let connection = sqlx::PgPool::connect(db.url()).await.expect("a connection");
-    let statement = if broken {
-        "create or replace function break() returns trigger language plpgsql as $$
-             begin perform pg_terminate_backend(pg_backend_pid()); return null; end $$;
-         create constraint trigger break_at_commit after insert or update on hold
-             deferrable initially deferred for each row execute function break();"
-    } else {
-        "drop trigger break_at_commit on hold;"
-    };
-    sqlx::raw_sql(statement)
-        .execute(&connection)
-        .await
-        .expect("a trigger");
-    connection.close().await;
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_without_an_answer_is_an_unknown_outcome_and_the_same_request_again_tells() {
     let Some(db) = testkit::postgres().await else {
@@ -221,18 +202,18 @@ async fn a_commit_without_an_answer_is_an_unknown_outcome_and_the_same_request_a
     shop.event("e", 5).await;
     let wish = cart("ann", &[("e", 1)]);
 
-    break_commits(&db, true).await;
+    break_commits(db.url(), "hold").await;
     let placed = shop.place(0, "h", &wish, Strategy::Atomic).await;
     placed.is_problem(503, "outcome-unknown");
     assert!(placed.retry_after);
     shop.release(0, "other").await.is_problem(503, "outcome-unknown");
-    break_commits(&db, false).await;
+    mend_commits(db.url(), "hold").await;
     shop.place(0, "h", &wish, Strategy::Atomic).await.is(201);
     shop.release(0, "other").await.is(204);
 
-    break_commits(&db, true).await;
+    break_commits(db.url(), "hold").await;
     shop.confirm(0, "h").await.is_problem(503, "outcome-unknown");
-    break_commits(&db, false).await;
+    mend_commits(db.url(), "hold").await;
     shop.confirm(0, "h").await.is(200);
     shop.stock("e").await.adds_up();
     shop.close().await;

@@ -26,17 +26,13 @@ use super::absence::Absences;
 use super::complaints::Complaints;
 use super::frame::{FRAME_BYTES_MAX, FrameReader, decode, put, put_raw, send, write};
 use super::handshake::{self, Me, Purpose};
+use super::pace::{CONNECT_DEADLINE, RECONNECT_PAUSE, STALL_DEADLINE};
 use super::pump::Pump;
 use super::refusal::has_lost_its_disk;
 use super::standing::Standing;
 use super::transport::{ReadEnd, Transport, WriteEnd, is_refusal};
 use super::wire::{Answer, C, CHUNK_BYTES, Call, SnapshotAnswer, SnapshotHeader, StandingAnswer};
-use super::{CONNECT_DEADLINE, STALL_DEADLINE};
 use crate::faults::NodeFaults;
-
-/// From a failed connection for entries to the next try. Short: a member that comes back must hear of its leader
-/// before it stands for election.
-const RECONNECT_PAUSE: Duration = Duration::from_millis(100);
 
 pub(super) type AppendResult = Result<StreamAppendResult<C>, RPCError<C>>;
 

@@ -29,6 +29,7 @@ mod complaints;
 mod frame;
 mod handshake;
 mod hmac;
+pub mod pace;
 mod pump;
 mod refusal;
 mod server;
@@ -51,10 +52,6 @@ pub(crate) use standing::Standing;
 pub(crate) use tls::PeerTls;
 pub(crate) use transport::Transport;
 
-/// Connecting and the handshake together, where the library gives no shorter time.
-const CONNECT_DEADLINE: Duration = Duration::from_millis(1_000);
-/// How long a connection may make no progress while something is owed: a byte to be written, an answer to come.
-const STALL_DEADLINE: Duration = Duration::from_secs(2);
 /// A silent append connection shows in between that it lives.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
 /// After so much silence the receiving end gives a connection up. More than two signs of life.

@@ -23,15 +23,14 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use super::super::commit_hold::CommitHold;
 use super::super::runtime::Tokio;
+use super::SIGN_OF_LIFE;
 use super::client::{AppendResult, Connection, broken, late, unreachable};
 use super::frame::{FRAME_BYTES_MAX, decode, put};
+use super::pace::{STALL_DEADLINE, WINDOW};
 use super::transport::WriteEnd;
 use super::wire::C;
-use super::{SIGN_OF_LIFE, STALL_DEADLINE};
 use crate::faults::NodeFaults;
 
-/// Requests on their way to one follower. Together with their size it bounds what a slow one costs the leader.
-const WINDOW: usize = 64;
 /// Bytes encoded ahead of the socket.
 const WRITE_AHEAD_BYTES: usize = 256 << 10;
 

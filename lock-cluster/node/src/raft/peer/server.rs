@@ -19,15 +19,16 @@ use super::super::ids::{ClusterId, DiskId};
 use super::super::runtime::Tokio;
 use super::super::state_machine::StateMachine;
 use super::super::types::{Meta, Position, Snapshot};
+use super::IDLE_DEADLINE;
 use super::complaints::Complaints;
 use super::frame::{FRAME_BYTES_MAX, FrameReader, decode, put, send, write};
 use super::handshake::{self, Caller, Me, Purpose, denied};
+use super::pace::{CONNECT_DEADLINE, STALL_DEADLINE};
 use super::standing::Standing;
 use super::transport::{ReadEnd, Transport, WriteEnd, is_refusal};
 use super::wire::{
     Answer, C, CHUNK_BYTES, Call, STATE_BYTES_MAX, SnapshotAnswer, SnapshotHeader, StandingAnswer,
 };
-use super::{CONNECT_DEADLINE, IDLE_DEADLINE, STALL_DEADLINE};
 use crate::faults::NodeFaults;
 
 /// Connections at once. A member has three or so; who has not proved to be one stays for the handshake's deadline at
