@@ -8,8 +8,9 @@ use tracing_subscriber::{EnvFilter, fmt, layer::SubscriberExt as _, util::Subscr
 use crate::args::LogFormat;
 
 /// What a service logs when `RUST_LOG` says nothing. openraft tells its whole life at info, and at warn each try to reach
-/// a member that is down, thirty a second: those are left out, and the lock node says it once.
-pub const DEFAULT_FILTER: &str = "info,openraft=warn,openraft::replication=error,openraft::core::heartbeat=error,\
+/// a member that is down, thirty a second, and each vote that it does not get: those are left out, and the lock node says
+/// once that somebody is away.
+pub const DEFAULT_FILTER: &str = "info,openraft=warn,openraft::core=error,openraft::replication=error,\
     openraft::engine::handler::replication_handler=error,chunked_wal=warn,sqlx=warn,hyper=warn";
 /// What a program logs that talks to a person on a terminal. openraft's warnings are what an election looks
 /// like from inside.
