@@ -59,3 +59,16 @@ fn init_with(format: LogFormat, default_filter: &str) {
         tracing::debug!("logging was started before");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_filters_can_be_read() {
+        // `EnvFilter::new` passes over what it cannot read.
+        for filter in [DEFAULT_FILTER, QUIET_FILTER] {
+            assert!(EnvFilter::try_new(filter).is_ok(), "{filter}");
+        }
+    }
+}
