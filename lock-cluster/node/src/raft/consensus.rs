@@ -152,13 +152,24 @@ impl<R: ServiceRt> Consensus<R> {
         }
     }
 
-    /// Whether this node believes to lead although no majority has answered it for long.
+    /// Whether this node believes to lead although no majority has answered it for long. A lone voter is its own majority:
+    /// nobody's answer ever renews what the library notes at its election.
     pub(crate) fn is_out_of_touch(&self) -> bool {
-        self.raft.as_leader().is_ok_and(|leader| {
+        let needs_answers = || {
+            let metrics = self.raft.metrics();
+            let metrics = metrics.borrow_watched();
+            metrics
+                .membership_config
+                .membership()
+                .voter_ids()
+                .any(|id| id != self.id)
+        };
+        let overdue = self.raft.as_leader().is_ok_and(|leader| {
             leader
                 .last_quorum_acked()
                 .is_some_and(|at| R::since(at) > OUT_OF_TOUCH)
-        })
+        });
+        overdue && needs_answers()
     }
 
     /// Whether no leader has sent anything for long; of no meaning on the leader itself.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::api::until_waiters;
+use crate::api::{Session, until_waiters};
 use crate::cluster::{Cluster, SOON};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -156,6 +156,26 @@ async fn a_follower_that_is_left_alone_names_no_leader() {
         (ask(&cluster, "/readyz").await.status == 200).then_some(())
     })
     .await;
+}
+
+/// Nobody answers it, since it asks nobody.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lone_node_is_its_own_majority_for_as_long_as_it_lives() {
+    let cluster = Cluster::start(1).await;
+    let holder = cluster.session().await;
+    holder.granted(1, &["gate"], 0).await;
+    let other = cluster.session().await;
+    let url = cluster.url(0);
+    let (path, wait) = (format!("{url}{}/acquisitions", other.path()), 5_000);
+    // Not asked again when the outcome is unknown; and the wait is several elections' time.
+    let body = Session::acquire_body(1, &["gate"], wait);
+    let ask = cluster.api.once(reqwest::Method::POST, &path, Some(&body));
+    ask.await
+        .expect("an answer")
+        .expect_problem(503, "lock-wait-timeout");
+    let ready = format!("{url}/readyz");
+    let ask = cluster.api.once(reqwest::Method::GET, &ready, None);
+    ask.await.expect("an answer").expect(200);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
