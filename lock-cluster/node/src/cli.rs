@@ -79,9 +79,14 @@ struct MemberArgs {
     data_dir: Option<PathBuf>,
 
     /// Found the cluster if there is none yet; may be given to every founder at every start (the lowest id acts on it,
-    /// when all others have answered that they are of none), and not to a node that joins later
+    /// when all others have answered that they are of none, or a majority has and 5 s are over), and not to a node that
+    /// joins later
     #[arg(long, env = "LOCK_NODE_BOOTSTRAP", value_parser = clap::builder::FalseyValueParser::new())]
     bootstrap: bool,
+
+    /// With --bootstrap: found it only when all others have answered, however long that takes
+    #[arg(long, env = "LOCK_NODE_BOOTSTRAP_ALL", value_parser = clap::builder::FalseyValueParser::new())]
+    bootstrap_all: bool,
 
     /// File with the secret that members prove to each other (or the secret itself in LOCK_NODE_PEER_SECRET);
     /// needed unless all of them are on this machine
@@ -188,6 +193,7 @@ impl MemberArgs {
                 .data_dir
                 .unwrap_or_else(|| PathBuf::from(format!("data/lock-node-{id}"))),
             bootstrap: self.bootstrap,
+            bootstrap_all: self.bootstrap_all,
             peer_secret: Secret::read(self.peer_secret_file.as_deref(), PEER_SECRET)?,
             peer_tls: self.peer_tls.into_files()?,
             admin_token: Secret::read(self.admin_token_file.as_deref(), ADMIN_TOKEN)?,

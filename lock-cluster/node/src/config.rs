@@ -83,8 +83,11 @@ pub struct NodeConfig {
     /// The log, the vote and the snapshot live here. One process at a time.
     pub data_dir: PathBuf,
     /// Found the cluster if there is none yet. May be given to every founder at every start: only the lowest member id
-    /// acts on it, while its disk is empty, and when all others have answered that theirs are, too.
+    /// acts on it, while its disk is empty, and when all others have answered that theirs are, too; five seconds later
+    /// a majority of such answers is enough.
     pub bootstrap: bool,
+    /// With `bootstrap`: a majority is never enough, however long the last one is silent.
+    pub bootstrap_all: bool,
     /// What the peers prove to each other that they know.
     pub peer_secret: Option<Secret>,
     /// TLS between the members; the same on all of them, or they refuse each other.

@@ -21,6 +21,7 @@ impl NodeConfig {
             members: vec![me],
             data_dir: data_dir.into(),
             bootstrap: true,
+            bootstrap_all: false,
             peer_secret: None,
             peer_tls: None,
             admin_token: None,

@@ -125,6 +125,7 @@ impl Node {
             consensus: consensus.clone(),
             standing: standing.clone(),
             bootstrap: config.bootstrap,
+            bootstrap_all: config.bootstrap_all,
         };
         let belonging = tokio::spawn(belonging.run(closing.clone()));
         let service = LockService::start(consensus.clone(), replica, clock, faults.clone());

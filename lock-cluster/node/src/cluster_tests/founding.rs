@@ -6,7 +6,7 @@ use super::*;
 use crate::raft::ClusterId;
 
 /// Longer than any founder listens, and several times as long as an election takes.
-const LONG_ENOUGH: Duration = Duration::from_secs(4);
+const LONG_ENOUGH: Duration = Duration::from_secs(7);
 
 /// Nobody leads, for as long as that.
 async fn nobody_founds_anything(cluster: &Cluster) {
@@ -39,6 +39,7 @@ fn identity(cluster: &Cluster, at: usize) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cluster_is_founded_when_all_are_there_and_each_has_its_name_in_writing() {
     let mut cluster = Cluster::stopped(3);
+    cluster.wants_all = true;
     for at in [0, 1] {
         cluster.launch(at).await;
     }
@@ -63,6 +64,27 @@ async fn a_cluster_is_founded_when_all_are_there_and_each_has_its_name_in_writin
     assert!(identity(&cluster, new).contains(&name.to_string()));
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_majority_founds_when_the_last_one_is_late_and_takes_it_in_as_it_comes() {
+    let mut cluster = Cluster::stopped(3);
+    for at in [0, 1] {
+        cluster.launch(at).await;
+    }
+    let leader = cluster.leader().await;
+    let name = one_cluster(&cluster).await;
+    let session_id = open_session(cluster.service(leader), 300_000).await;
+    acquire_now(cluster.service(leader), session_id, 1, "gate").await;
+
+    cluster.launch(2).await;
+    cluster.in_step().await;
+    assert_eq!(one_cluster(&cluster).await, name);
+    eventually(SOON, "the late one's disk to be in the log, too", async || {
+        let members = cluster.lead().await.status().members;
+        members.iter().all(|member| member.recorded).then_some(())
+    })
+    .await;
+}
+
 /// Two of three have lost their disks (one of them may as well never have had anything on it), and the third, which has
 /// the cluster's only copy, is down. The two are a majority, and must not found another cluster.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -76,6 +98,7 @@ async fn a_majority_of_empty_disks_founds_no_second_cluster_while_the_third_may_
     for at in 0..3 {
         cluster.stop(at).await;
     }
+    cluster.wants_all = true;
     for at in [0, 2] {
         cluster.dirs[at] = tempfile::tempdir().unwrap();
         cluster.launch(at).await;

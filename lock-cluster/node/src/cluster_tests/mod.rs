@@ -36,6 +36,8 @@ struct Cluster {
     /// The founders, and then whoever was taken in later.
     members: Vec<Member>,
     founders: usize,
+    /// Whether a majority of them may not found the cluster.
+    wants_all: bool,
     dirs: Vec<TempDir>,
     nodes: Vec<Option<Node>>,
     secret: Option<Secret>,
@@ -61,6 +63,7 @@ impl Cluster {
         Self {
             members: (0..size).map(member).collect(),
             founders: size,
+            wants_all: false,
             dirs: (0..size).map(|_| tempfile::tempdir().unwrap()).collect(),
             nodes: (0..size).map(|_| None).collect(),
             secret: Secret::new("only the members know"),
@@ -71,6 +74,7 @@ impl Cluster {
         let config = NodeConfig::member(self.members[at].id, &self.members, self.dirs[at].path());
         NodeConfig {
             bootstrap: at < self.founders,
+            bootstrap_all: self.wants_all,
             peer_secret: self.secret.clone(),
             enable_faults: true,
             ..config.unwrap()

@@ -1,10 +1,10 @@
 //! Whether this node belongs to a cluster, and with whom: what it asks its peers about outside of Raft.
 //!
 //! * **Nobody founds a second cluster.** The member that may found one (the lowest id, with `--bootstrap`, on a disk that
-//!   is of no cluster) asks all others first, and founds when each of them has shown a disk that is of none either. One
-//!   that is of a cluster says so; then this disk is a new one and waits to be taken in. One that does not answer may be
-//!   of a cluster, so it is waited for: a majority is enough to go on, but not to begin (decision 0021). A founder that
-//!   was told of nobody else listens for a moment whether a leader calls on it.
+//!   is of no cluster) asks all others first, and founds at once when each of them has shown a disk that is of none either.
+//!   One that is of a cluster says so; then this disk is a new one and waits to be taken in. One that does not answer may
+//!   be of a cluster, so it is waited for: for [`GRACE`], or for as long as it takes if the founder was told to want all
+//!   of them (decision 0021). A founder that was told of nobody else listens for a moment whether a leader calls on it.
 //! * **Who was removed learns of it.** A leader stops sending to a member in the moment it writes the removal, so that
 //!   the member may never see that entry. A node that has heard no leader for a while asks whoever it knows.
 //! * **Who has lost its disk learns of it**, the same way: it is turned away at the handshake.
@@ -25,6 +25,8 @@ use super::standing::Standing;
 
 /// How often a founder asks who is there.
 const FOUND_EVERY: Duration = Duration::from_millis(100);
+/// How long it waits for the last of them, once a majority has answered.
+const GRACE: Duration = Duration::from_secs(5);
 /// How often it says for whom it waits.
 const SAY_EVERY: Duration = Duration::from_secs(5);
 /// How long a founder that was told of nobody else listens whether a leader calls, which it would ten times a second: the
@@ -42,6 +44,8 @@ pub(crate) struct Belonging {
     pub(crate) standing: Arc<Standing>,
     /// Whether this node was told to found the cluster if there is none.
     pub(crate) bootstrap: bool,
+    /// Whether it wants all other members to have answered first, however long that takes.
+    pub(crate) bootstrap_all: bool,
 }
 
 impl Belonging {
@@ -83,15 +87,16 @@ impl Belonging {
         loop {
             let answers = self.ask_everybody().await;
             let formed = answers.values().any(|(_, formed)| *formed) || self.standing.was_called_on();
-            match decide(others.len(), answers.len(), formed, began.elapsed()) {
+            let silent: Vec<u64> = others
+                .keys()
+                .filter(|id| !answers.contains_key(id))
+                .copied()
+                .collect();
+            let grace = if self.bootstrap_all { Duration::MAX } else { GRACE };
+            match decide(others.len(), answers.len(), formed, began.elapsed(), grace) {
                 Founding::Wait => {
                     if said.elapsed() >= SAY_EVERY {
                         said = Instant::now();
-                        let silent: Vec<u64> = others
-                            .keys()
-                            .filter(|id| !answers.contains_key(id))
-                            .copied()
-                            .collect();
                         tracing::warn!(
                             ?silent,
                             "waiting to found the cluster until these members have answered, too: each must say that \
@@ -108,6 +113,12 @@ impl Belonging {
                     return;
                 }
                 Founding::Found => {
+                    if !silent.is_empty() {
+                        tracing::warn!(
+                            ?silent,
+                            "founding the cluster with a majority: these members have not said that they are of none"
+                        );
+                    }
                     let disks = answers.into_iter().map(|(id, (disk, _))| (id, disk));
                     if let Err(error) = self.found_with(disks.collect()).await {
                         tracing::error!(%error, "the cluster was not founded");
@@ -157,14 +168,18 @@ enum Founding {
     Join,
 }
 
-/// Of so many others so many have answered; `formed`: there is a cluster already; it has been asked about for `asked`.
-fn decide(others: usize, answered: usize, formed: bool, asked: Duration) -> Founding {
-    if formed {
-        Founding::Join
-    } else if answered < others || (others == 0 && asked < LISTEN) {
-        Founding::Wait
+/// Of so many others so many have answered; `formed`: there is a cluster already; it has been asked about for `asked`. After
+/// `grace` a majority is enough, this node among it.
+fn decide(others: usize, answered: usize, formed: bool, asked: Duration, grace: Duration) -> Founding {
+    let enough = if others == 0 {
+        asked >= LISTEN
     } else {
-        Founding::Found
+        answered == others || (asked >= grace && 2 * (answered + 1) > others + 1)
+    };
+    match (formed, enough) {
+        (true, _) => Founding::Join,
+        (false, true) => Founding::Found,
+        (false, false) => Founding::Wait,
     }
 }
 
@@ -175,26 +190,39 @@ mod tests {
     const LONG: Duration = Duration::from_secs(3_600);
 
     #[test]
-    fn a_founder_founds_when_all_have_answered_and_not_before() {
-        assert_eq!(decide(0, 0, false, LONG), Founding::Found, "a cluster of one");
+    fn a_founder_founds_at_once_when_all_have_answered() {
+        let decide = |others, answered, asked| decide(others, answered, false, asked, Duration::MAX);
+        assert_eq!(decide(0, 0, LONG), Founding::Found, "a cluster of one");
+        assert_eq!(decide(0, 0, Duration::ZERO), Founding::Wait, "it may have grown");
+        assert_eq!(decide(2, 2, Duration::ZERO), Founding::Found);
+    }
+
+    #[test]
+    fn a_founder_that_wants_all_of_them_waits_for_all_of_them() {
+        let decide = |others, answered| decide(others, answered, false, LONG, Duration::MAX);
         assert_eq!(
-            decide(0, 0, false, Duration::ZERO),
-            Founding::Wait,
-            "it may have grown"
-        );
-        assert_eq!(decide(2, 2, false, Duration::ZERO), Founding::Found);
-        assert_eq!(
-            decide(2, 1, false, LONG),
+            decide(2, 1),
             Founding::Wait,
             "the third may have what the other two have lost"
         );
-        assert_eq!(decide(4, 3, false, LONG), Founding::Wait);
+        assert_eq!(decide(4, 3), Founding::Wait);
+    }
+
+    #[test]
+    fn a_majority_is_enough_after_the_grace_and_not_before() {
+        let decide = |others, answered, asked| decide(others, answered, false, asked, GRACE);
+        assert_eq!(decide(2, 1, GRACE - Duration::from_millis(1)), Founding::Wait);
+        assert_eq!(decide(2, 1, GRACE), Founding::Found);
+        assert_eq!(decide(2, 0, LONG), Founding::Wait);
+        assert_eq!(decide(3, 1, LONG), Founding::Wait, "two of four");
+        assert_eq!(decide(4, 2, LONG), Founding::Found);
     }
 
     #[test]
     fn a_founder_that_finds_a_cluster_founds_none() {
-        assert_eq!(decide(2, 2, true, LONG), Founding::Join);
-        assert_eq!(decide(2, 1, true, LONG), Founding::Join);
-        assert_eq!(decide(0, 0, true, LONG), Founding::Join, "a leader has called");
+        let decide = |others, answered| decide(others, answered, true, LONG, GRACE);
+        assert_eq!(decide(2, 2), Founding::Join);
+        assert_eq!(decide(2, 1), Founding::Join);
+        assert_eq!(decide(0, 0), Founding::Join, "a leader has called");
     }
 }
