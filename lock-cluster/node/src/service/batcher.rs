@@ -52,7 +52,7 @@ const COMPANY: Duration = Duration::from_millis(50);
 const COMPANY_IN_LINE: Duration = Duration::from_millis(2);
 /// How often the runtime goes round before an entry is closed. One turn reads what has arrived and one lets the calls in
 /// it reach the queue; the others are for those who were just answered and ask again. With eight instead of three, 256
-/// clients cost a seventh less processor time; sixteen bring nothing more.
+/// clients cost an eighth less processor time; sixteen bring nothing more.
 const TURNS: usize = 8;
 /// Entries proposed and not yet answered.
 const IN_FLIGHT: usize = 2;
