@@ -7,6 +7,7 @@ use anyhow::Context as _;
 use lock_client::ClusterClient;
 use lock_history::What;
 use serde_json::json;
+use testkit::found_within;
 use tokio::time::sleep;
 
 use crate::client::{Client, Crowd};
@@ -15,6 +16,8 @@ use crate::plan::{Fault, Lane, Plan, Plant, Step, Target};
 
 /// From one try to the next, where a fault needs somebody to answer.
 const TRY_EVERY: Duration = Duration::from_millis(50);
+/// A new cluster has granted something by then.
+const HOLD_WITHIN: Duration = Duration::from_secs(10);
 
 /// What faults are done to.
 pub(crate) struct World {
@@ -178,12 +181,15 @@ impl World {
 
     /// The planted bug: somebody who died long ago holds the last of the names.
     pub(crate) async fn hold_for_ever(&self) -> anyhow::Result<()> {
+        let session = uuid::Uuid::new_v4();
+        // Again and again with the same ids: who leads since a moment may not take anything on yet.
+        let held = found_within(HOLD_WITHIN, async || self.hold(session).await.ok());
+        held.await.context("the lock of the dead cannot be had")
+    }
+
+    async fn hold(&self, session: uuid::Uuid) -> anyhow::Result<()> {
         let leader = self.cluster.leader().await.context("nobody leads")?;
-        let session = format!(
-            "{}/v1/sessions/{}",
-            self.cluster.url(leader),
-            uuid::Uuid::new_v4()
-        );
+        let session = format!("{}/v1/sessions/{session}", self.cluster.url(leader));
         let http = reqwest::Client::new();
         let body = json!({ "ttl_ms": 300_000, "label": "dead" });
         http.put(&session).json(&body).send().await?.error_for_status()?;
