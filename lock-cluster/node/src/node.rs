@@ -104,19 +104,19 @@ impl Node {
             move || standing.silence()
         });
         consensus.looked_at_its_log().await?;
+        standing.look_into(consensus.raft().metrics());
         if let Some(cluster) = consensus.cluster() {
             // Written now if a founder crashed before it was; refused if the log is another cluster's.
             identity.join(cluster).with_context(in_dir)?;
         }
 
         let closing = CancellationToken::new();
-        let raft = consensus.raft().clone();
         let peers = tokio::spawn(peer::serve(
             peer_port,
             me,
             standing.clone(),
             transport,
-            raft,
+            consensus.clone(),
             faults.clone(),
             closing.clone(),
         ));

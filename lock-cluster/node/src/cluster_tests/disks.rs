@@ -117,6 +117,70 @@ async fn a_member_that_is_taken_in_again_under_its_id_is_known_by_the_disk_it_ha
     cluster.in_step().await;
 }
 
+/// It was not told to stop, by anybody that it has spoken to so far.
+async fn goes_on(cluster: &Cluster, at: usize) {
+    let told = tokio::time::timeout(Duration::from_millis(200), cluster.node(at).failed()).await;
+    assert!(told.is_err(), "it stops: {told:?}");
+}
+
+/// Takes a member out, and in again under its id on an empty disk, as a voter.
+async fn replace_disk(cluster: &mut Cluster, leader: usize, at: usize) {
+    let service = cluster.service(leader).clone();
+    cluster.stop(at).await;
+    service.remove_member(at as u64 + 1).await.unwrap();
+    cluster.dirs[at] = tempfile::tempdir().unwrap();
+    cluster.launch(at).await;
+    service.add_learner(cluster.members[at].clone()).await.unwrap();
+    service.promote(at as u64 + 1).await.unwrap();
+    eventually(SOON, "its disk to be recorded", async || {
+        let status = cluster.service(at).status();
+        status.members.iter().all(|member| member.recorded).then_some(())
+    })
+    .await;
+}
+
+/// It goes by a record that is out of date, and there is nobody but the very member that it would turn away to tell it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_learner_that_slept_through_a_new_disk_stops_nobody_and_is_led_by_who_has_it() {
+    let mut cluster = Cluster::start(3).await;
+    let leader = cluster.leader().await;
+    let (renewed, third) = ((leader + 1) % 3, (leader + 2) % 3);
+    let asleep = cluster.add_learner().await;
+    cluster.in_step().await;
+    let slept_from = cluster.service(asleep).status().last_log;
+    cluster.stop(asleep).await;
+    replace_disk(&mut cluster, leader, renewed).await;
+    // One by one the others leave, until the one with the new disk leads alone.
+    let service = cluster.service(leader).clone();
+    for at in [third, leader] {
+        service.remove_member(at as u64 + 1).await.unwrap();
+        cluster.stop(at).await;
+    }
+    assert_eq!(cluster.leader().await, renewed);
+
+    cluster.launch(asleep).await;
+    cluster.in_step().await;
+    assert!(cluster.service(asleep).status().last_log > slept_from);
+    goes_on(&cluster, renewed).await;
+}
+
+/// A removed node that still runs hears of no change: what it has on record of the others is never renewed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_was_removed_turns_no_new_disk_away() {
+    let mut cluster = Cluster::start(4).await;
+    let leader = cluster.leader().await;
+    let (removed, renewed) = ((leader + 1) % 4, (leader + 2) % 4);
+    cluster.in_step().await;
+    let service = cluster.service(leader).clone();
+    service.remove_member(removed as u64 + 1).await.unwrap();
+    eventually(SOON, "it to know that it was removed", async || {
+        (cluster.service(removed).status().role == Role::Removed).then_some(())
+    })
+    .await;
+    replace_disk(&mut cluster, leader, renewed).await;
+    goes_on(&cluster, renewed).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_founder_of_a_cluster_that_grew_founds_no_second_one_on_an_empty_disk() {
     let mut cluster = Cluster::start(1).await;

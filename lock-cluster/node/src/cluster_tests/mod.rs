@@ -87,6 +87,13 @@ impl Cluster {
 
     /// Another member, under a new id and on an empty disk, which is taken in as a voter.
     async fn take_in(&mut self) -> usize {
+        let at = self.add_learner().await;
+        self.lead().await.promote(at as u64 + 1).await.unwrap();
+        at
+    }
+
+    /// The same, as a learner.
+    async fn add_learner(&mut self) -> usize {
         let at = self.members.len();
         let ports = free_ports(2);
         self.members.push(Member {
@@ -99,7 +106,6 @@ impl Cluster {
         self.launch(at).await;
         let service = self.lead().await;
         service.add_learner(self.members[at].clone()).await.unwrap();
-        service.promote(at as u64 + 1).await.unwrap();
         at
     }
 

@@ -128,14 +128,14 @@ pub(super) async fn member(
 /// The peer port of a member. Closes when the guard is dropped.
 pub(super) fn listen(member: &Member, me: &Me, consensus: &Consensus<crate::Tokio>) -> DropGuard {
     let port = service_kit::bind(member.peer_addr.parse().unwrap()).unwrap();
-    let (raft, closing) = (consensus.raft().clone(), CancellationToken::new());
+    let closing = CancellationToken::new();
     let faults = NodeFaults::new(false, &[]);
     tokio::spawn(peer::serve(
         port,
         me.clone(),
         Arc::new(Standing::new()),
         Transport::Plain,
-        raft,
+        consensus.clone(),
         faults,
         closing.clone(),
     ));

@@ -77,12 +77,15 @@ impl<R: ServiceRt> Consensus<R> {
         cluster_of(&self.raft.metrics().borrow_watched())
     }
 
-    /// The disks of members, as the log records them.
-    pub(crate) fn recorded_disks(&self) -> BTreeMap<u64, DiskId> {
+    /// The disk that a peer must show which knows the membership at `as_of`. None if this node's record of it is out of
+    /// date, by what the peer knows or because this node has no part in it any more: a removed one hears of no change.
+    pub(crate) fn disk_due_from(&self, peer: u64, as_of: Option<Position>) -> Option<DiskId> {
         let metrics = self.raft.metrics();
         let metrics = metrics.borrow_watched();
-        let nodes = metrics.membership_config.membership().nodes();
-        nodes.filter_map(|(id, node)| Some((*id, node.disk?))).collect()
+        let effective = &metrics.membership_config;
+        let outdated = as_of > *effective.log_id() || self.is_removed(&metrics);
+        let node = effective.membership().get_node(&peer)?;
+        node.disk.filter(|_| !outdated)
     }
 
     /// On a leader: has the log record the disk of every member that has none there yet and has shown one.

@@ -65,7 +65,6 @@ impl Belonging {
         // At once, the first time: a member that comes back on another disk should hear of it before anything else.
         let mut asked = false;
         loop {
-            self.standing.record(self.consensus.recorded_disks());
             if self.consensus.leading().is_ok() {
                 let mut seen = self.standing.seen();
                 let me = &self.network.me().identity;

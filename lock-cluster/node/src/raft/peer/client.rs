@@ -131,7 +131,8 @@ impl PeerLink {
             let (reader, mut writer) = self.network.transport.open(stream, self.target).await?;
             let mut reader = FrameReader::new(reader);
             let (me, to) = (self.network.me.badge(), self.target);
-            let recorded = self.network.standing.recorded(to).or(self.recorded);
+            let mut recorded = self.network.standing.recorded(to);
+            recorded.disk = recorded.disk.or(self.recorded);
             let disk = handshake::open(&mut reader, &mut writer, &me, to, recorded, purpose).await?;
             self.network.standing.see(to, disk);
             Ok(Connection { reader, writer })

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   server → client   magic, server nonce
-//!   client → server   magic, from, its disk and cluster, to, purpose, client nonce,
+//!   client → server   magic, from, its disk and cluster, the last membership it knows, to, purpose, client nonce,
 //!                     proof = HMAC(secret, "client" ‖ all of it)
 //!   server → client   its disk, proof = HMAC(secret, "server" ‖ all of it)
 //!          or         a refusal, its disk, proof = HMAC(secret, "refusal" ‖ all of it), and the end
@@ -20,6 +20,10 @@
 //! Each end shows which disk it has, and is turned away if the log records another one for its id; and two that are of
 //! different clusters refuse each other, before they look at disks (`identity.rs`). One that is of none yet is let in.
 //!
+//! The one that opens also says which membership it knows of: whoever was asleep while a member was removed and taken in
+//! again on a new disk holds a record that is out of date, and must neither stop that member nor keep it from bringing
+//! the news. A disk that was lost has no membership on it, or an older one than those have who record it as lost.
+//!
 //! Without a configured secret the key is empty and proves nothing; `NodeConfig::validate` allows that among
 //! loopback addresses only. A node with a secret and one without refuse each other.
 
@@ -33,13 +37,14 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::super::identity::Identity;
 use super::super::ids::{ClusterId, DiskId};
+use super::super::types::Position;
 use super::frame::{FrameReader, HANDSHAKE_BYTES_MAX, decode, send};
 use super::hmac::hmac;
 use super::refusal::{Refusal, TurnedAway};
 use crate::config::Secret;
 
 /// Changes with anything that travels between peers.
-const MAGIC: [u8; 4] = *b"LTP6";
+const MAGIC: [u8; 4] = *b"LTP7";
 /// In its place, to an end that does not use TLS where it should.
 const USE_TLS: [u8; 4] = *b"LTPS";
 
@@ -75,6 +80,7 @@ impl Key {
             from,
             disk,
             cluster,
+            as_of,
             to,
             purpose,
             nonce,
@@ -83,6 +89,8 @@ impl Key {
         let purpose = [*purpose as u8];
         // No cluster has the name of zeros.
         let cluster = cluster.map_or([0; 16], |cluster| *cluster.as_bytes());
+        // Says itself where it ends, as all that is signed here does by its length.
+        let as_of = postcard::to_stdvec(as_of).expect("plain values always encode into memory");
         hmac(
             &self.0,
             &[
@@ -91,6 +99,7 @@ impl Key {
                 &from.to_le_bytes(),
                 disk.as_bytes(),
                 &cluster,
+                &as_of,
                 &to.to_le_bytes(),
                 &purpose,
                 server_nonce,
@@ -128,6 +137,15 @@ pub(super) struct Badge {
     pub(super) cluster: Option<ClusterId>,
 }
 
+/// What the log of the opening end says.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Recorded {
+    /// Of the other end's disk.
+    pub(super) disk: Option<DiskId>,
+    /// Since when: the position of its newest membership.
+    pub(super) as_of: Option<Position>,
+}
+
 /// Who has opened a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Caller {
@@ -148,6 +166,7 @@ struct Hello {
     from: u64,
     disk: DiskId,
     cluster: Option<ClusterId>,
+    as_of: Option<Position>,
     to: u64,
     purpose: Purpose,
     nonce: Nonce,
@@ -173,7 +192,7 @@ pub(super) async fn open<Io>(
     writer: &mut Io,
     me: &Badge,
     to: u64,
-    recorded: Option<DiskId>,
+    recorded: Recorded,
     purpose: Purpose,
 ) -> io::Result<DiskId>
 where
@@ -191,6 +210,7 @@ where
         from: me.id,
         disk: me.disk,
         cluster: me.cluster,
+        as_of: recorded.as_of,
         to,
         purpose,
         nonce: nonce(),
@@ -206,7 +226,7 @@ where
                     "the peer could not prove that it knows the cluster's secret",
                 ));
             }
-            if recorded.is_some_and(|recorded| recorded != disk) {
+            if recorded.disk.is_some_and(|recorded| recorded != disk) {
                 return Err(denied(&format!(
                     "the peer was turned away: {}",
                     Refusal::OtherDisk
@@ -223,7 +243,7 @@ where
                      secret",
                 ));
             }
-            if why == Refusal::OtherDisk && recorded.is_some_and(|recorded| recorded != disk) {
+            if why == Refusal::OtherDisk && recorded.disk.is_some_and(|recorded| recorded != disk) {
                 return Err(denied(
                     "the peer says that this node has lost its disk, but its own is not the one that the log records",
                 ));
@@ -234,13 +254,13 @@ where
 }
 
 /// The accepting end: who is there and what for, or why it was turned away. `may_be` says what else is known of it,
-/// and `recorded` which disk it must have.
+/// and `recorded` which disk it must have, given the last membership that it knows.
 pub(super) async fn accept<Io>(
     reader: &mut FrameReader<impl AsyncRead + Unpin>,
     writer: &mut Io,
     me: &Badge,
     may_be: impl Fn(u64) -> bool,
-    recorded: impl Fn(u64) -> Option<DiskId>,
+    recorded: impl Fn(u64, Option<Position>) -> Option<DiskId>,
 ) -> io::Result<Result<Caller, Refusal>>
 where
     Io: AsyncWrite + Unpin,
@@ -267,7 +287,7 @@ where
         && caller != called
     {
         Some(Refusal::OtherCluster { caller, called })
-    } else if recorded(hello.from).is_some_and(|recorded| recorded != hello.disk) {
+    } else if recorded(hello.from, hello.as_of).is_some_and(|recorded| recorded != hello.disk) {
         Some(Refusal::OtherDisk)
     } else {
         None

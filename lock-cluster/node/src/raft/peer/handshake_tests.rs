@@ -49,7 +49,10 @@ async fn meet(
             &mut near_write,
             &opener,
             to,
-            recorded_of_2,
+            Recorded {
+                disk: recorded_of_2,
+                as_of: None,
+            },
             Purpose::Append
         ),
         accept(
@@ -57,7 +60,7 @@ async fn meet(
             &mut far_write,
             &acceptor,
             |from| from == 1,
-            |from| recorded_of_1.filter(|_| from == 1)
+            |from, _| recorded_of_1.filter(|_| from == 1)
         )
     );
     if let Ok(disk) = &opened {
@@ -144,7 +147,14 @@ async fn a_stranger_cannot_make_a_node_believe_that_its_disk_is_lost() {
         send(&mut far_write, &refusal).await.unwrap();
     };
     let (opened, ()) = tokio::join!(
-        open(&mut near_read, &mut near_write, &me, 2, None, Purpose::Call),
+        open(
+            &mut near_read,
+            &mut near_write,
+            &me,
+            2,
+            Recorded::default(),
+            Purpose::Call
+        ),
         stranger
     );
     let error = opened.unwrap_err();

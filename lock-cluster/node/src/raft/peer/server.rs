@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
-use openraft::Raft;
 use openraft::async_runtime::WatchReceiver;
 use openraft::raft::AppendEntriesRequest;
 use service_kit::{Seat, Seats};
@@ -15,9 +14,9 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::super::ids::{ClusterId, DiskId};
+use super::super::consensus::Consensus;
+use super::super::ids::ClusterId;
 use super::super::runtime::Tokio;
-use super::super::state_machine::StateMachine;
 use super::super::types::{Meta, Position, Snapshot};
 use super::IDLE_DEADLINE;
 use super::complaints::Complaints;
@@ -44,7 +43,7 @@ struct Port {
     me: Me,
     standing: Arc<Standing>,
     transport: Transport,
-    raft: Raft<C, StateMachine<Tokio>>,
+    consensus: Consensus<Tokio>,
     faults: NodeFaults,
     complaints: Complaints,
 }
@@ -55,7 +54,7 @@ pub(crate) async fn serve(
     me: Me,
     standing: Arc<Standing>,
     transport: Transport,
-    raft: Raft<C, StateMachine<Tokio>>,
+    consensus: Consensus<Tokio>,
     faults: NodeFaults,
     closing: CancellationToken,
 ) {
@@ -63,7 +62,7 @@ pub(crate) async fn serve(
         me,
         standing,
         transport,
-        raft,
+        consensus,
         faults,
         complaints: Complaints::default(),
     };
@@ -104,8 +103,8 @@ impl Port {
             let mut accepted = self.transport.accept(stream).await?;
             let (me, may_be) = (self.me.badge(), accepted.certified());
             let mut reader = FrameReader::new(accepted.reader);
-            let shaken = handshake::accept(&mut reader, &mut accepted.writer, &me, may_be, |peer| {
-                self.recorded(peer)
+            let shaken = handshake::accept(&mut reader, &mut accepted.writer, &me, may_be, |peer, as_of| {
+                self.consensus.disk_due_from(peer, as_of)
             })
             .await?;
             io::Result::Ok((shaken, reader, accepted.writer))
@@ -142,16 +141,9 @@ impl Port {
         tokio::task::spawn_blocking(move || identity.join(cluster)).await?
     }
 
-    /// The disk that the log records for a member.
-    fn recorded(&self, peer: u64) -> Option<DiskId> {
-        let metrics = self.raft.metrics();
-        let metrics = metrics.borrow_watched();
-        metrics.membership_config.membership().get_node(&peer)?.disk
-    }
-
     /// The position of the committed membership, if a peer that knows the one at `last` is not in it any more.
     fn removed(&self, peer: u64, last: Option<Position>) -> Option<Position> {
-        let metrics = self.raft.metrics();
+        let metrics = self.consensus.raft().metrics();
         let metrics = metrics.borrow_watched();
         let committed = &metrics.committed_membership_config;
         let gone = committed.membership().get_node(&peer).is_none();
@@ -193,7 +185,8 @@ impl Port {
                 Some((request, (reader, port)))
             });
         // Requests are read by a task of the library's, which ends with this stream or with the connection.
-        let mut answers = Box::pin(self.raft.stream_append(Box::pin(requests))).ready_chunks(ANSWERS_AT_ONCE);
+        let answers = self.consensus.raft().stream_append(Box::pin(requests));
+        let mut answers = Box::pin(answers).ready_chunks(ANSWERS_AT_ONCE);
         let mut out = BytesMut::new();
         while let Some(ready) = answers.next().await {
             let mut last = false;
@@ -232,23 +225,22 @@ impl Port {
         if !matches!(call, Call::Standing(_)) {
             self.side_with(cluster).await?;
         }
+        let raft = self.consensus.raft();
         let answer = match call {
-            Call::Vote(request) => self
-                .raft
+            Call::Vote(request) => raft
                 .vote(request)
                 .await
                 .map_or_else(|error| failed(&error), Answer::Vote),
-            Call::PreVote(request) => self
-                .raft
+            Call::PreVote(request) => raft
                 .pre_vote(request)
                 .await
                 .map_or_else(|error| failed(&error), Answer::Vote),
-            Call::TransferLeader(request) => match self.raft.handle_transfer_leader(request).await {
+            Call::TransferLeader(request) => match raft.handle_transfer_leader(request).await {
                 Ok(Ok(())) => Answer::LeaderTransferred,
                 Ok(Err(error)) => failed(&error),
                 Err(error) => failed(&error),
             },
-            Call::Standing(last) => match self.raft.is_initialized().await {
+            Call::Standing(last) => match raft.is_initialized().await {
                 Ok(initialized) => Answer::Standing(StandingAnswer {
                     formed: initialized || self.me.identity.cluster().is_some(),
                     removed: self.removed(peer, last),
@@ -283,7 +275,8 @@ impl Port {
             last_membership: header.membership,
         };
         let installed = self
-            .raft
+            .consensus
+            .raft()
             .install_full_snapshot(
                 header.vote,
                 Snapshot {

@@ -40,7 +40,7 @@ async fn answer(listener: TcpListener, me: Me) {
             let mut accepted = Transport::Plain.accept(stream).await.unwrap();
             sleep(HANDSHAKE).await;
             let mut reader = FrameReader::new(accepted.reader);
-            let shaken = handshake::accept(&mut reader, &mut accepted.writer, &badge, |_| true, |_| None);
+            let shaken = handshake::accept(&mut reader, &mut accepted.writer, &badge, |_| true, |_, _| None);
             // Whoever does not wait for the handshake has hung up.
             if shaken.await.is_err() {
                 return;

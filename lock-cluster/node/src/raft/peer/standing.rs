@@ -2,13 +2,21 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use openraft::RaftMetrics;
+use openraft::async_runtime::WatchReceiver;
+use openraft::type_config::alias::WatchReceiverOf;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::super::ids::DiskId;
+use super::handshake::Recorded;
+use super::wire::C;
+
+/// The library's own report of what is in the log.
+type Metrics = WatchReceiverOf<C, RaftMetrics<C>>;
 
 /// Shared by all connections of a node.
 pub(crate) struct Standing {
@@ -16,8 +24,8 @@ pub(crate) struct Standing {
     heard: Mutex<Instant>,
     /// Somebody who leads, or did, has opened a connection for entries.
     called_on: AtomicBool,
-    /// The disks that the log records. Links are made when a node begins to lead, and live longer than what they knew.
-    recorded: Mutex<BTreeMap<u64, DiskId>>,
+    /// What the log says now. Links are made when a node begins to lead, and live longer than what they knew.
+    log: OnceLock<Metrics>,
     /// The disks that peers have shown.
     seen: Mutex<BTreeMap<u64, DiskId>>,
     /// Why this node does not belong here and must stop.
@@ -29,7 +37,7 @@ impl Standing {
         Self {
             heard: Mutex::new(Instant::now()),
             called_on: AtomicBool::new(false),
-            recorded: Mutex::default(),
+            log: OnceLock::new(),
             seen: Mutex::default(),
             expelled: watch::Sender::new(None),
         }
@@ -55,16 +63,22 @@ impl Standing {
         self.called_on.load(Ordering::Relaxed)
     }
 
-    pub(super) fn record(&self, disks: BTreeMap<u64, DiskId>) {
-        *self.recorded.lock().unwrap_or_else(PoisonError::into_inner) = disks;
+    /// From now on it knows what the log says. That comes later than the network: the library is given that first.
+    pub(crate) fn look_into(&self, log: Metrics) {
+        // The first is as good as any: there is one log.
+        let _ = self.log.set(log);
     }
 
-    pub(super) fn recorded(&self, peer: u64) -> Option<DiskId> {
-        self.recorded
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(&peer)
-            .copied()
+    pub(super) fn recorded(&self, peer: u64) -> Recorded {
+        let Some(log) = self.log.get() else {
+            return Recorded::default();
+        };
+        let metrics = log.borrow_watched();
+        let effective = &metrics.membership_config;
+        Recorded {
+            disk: effective.membership().get_node(&peer).and_then(|node| node.disk),
+            as_of: *effective.log_id(),
+        }
     }
 
     pub(super) fn see(&self, peer: u64, disk: DiskId) {

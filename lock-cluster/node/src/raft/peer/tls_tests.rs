@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::client::Connection;
 use super::frame::{FRAME_BYTES_MAX, FrameReader, send};
-use super::handshake::{self, Badge, Caller, Key, Purpose};
+use super::handshake::{self, Badge, Caller, Key, Purpose, Recorded};
 use super::pump::{Pump, tests::request};
 use super::refusal::Refusal;
 use super::tls::PeerTls;
@@ -79,14 +79,22 @@ async fn meet(opening: Transport, accepting: Transport) -> (io::Result<()>, Acce
     let open = async {
         let (reader, mut writer) = opening.open(TcpStream::connect(addr).await?, 2).await?;
         let mut reader = FrameReader::new(reader);
-        let opened = handshake::open(&mut reader, &mut writer, &badge(1), 2, None, Purpose::Call).await;
+        let opened = handshake::open(
+            &mut reader,
+            &mut writer,
+            &badge(1),
+            2,
+            Recorded::default(),
+            Purpose::Call,
+        )
+        .await;
         opened.map(drop)
     };
     let accept = async {
         let mut accepted = accepting.accept(listener.accept().await?.0).await?;
         let may_be = accepted.certified();
         let mut reader = FrameReader::new(accepted.reader);
-        handshake::accept(&mut reader, &mut accepted.writer, &badge(2), may_be, |_| None).await
+        handshake::accept(&mut reader, &mut accepted.writer, &badge(2), may_be, |_, _| None).await
     };
     let both = async { tokio::join!(open, accept) };
     let in_time = tokio::time::timeout(Duration::from_secs(20), both);
