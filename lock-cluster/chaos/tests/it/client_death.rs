@@ -30,6 +30,8 @@ async fn a_client_killed_between_commit_and_answer_leaves_nothing_after_its_ttl(
         .args(["lock", "gate", "--ttl", "3s", "--wait", "20s", "--", "touch"])
         .arg(&ran)
         .env("LOCK_URLS", cluster.urls().join(","));
+    // Already now: nothing may come between the grant and the kill.
+    let gauge = Gauge::start(&cluster).await;
     let mut client = Process::start(&mut command, &cluster.dir().join("lockctl.log")).unwrap();
     // Seen by a read, which is not held up.
     let questions = cluster.questions().unwrap();
@@ -38,7 +40,6 @@ async fn a_client_killed_between_commit_and_answer_leaves_nothing_after_its_ttl(
         lock.and_then(|lock| lock.holder).map(drop)
     })
     .await;
-    let gauge = Gauge::start(&cluster).await;
     client.kill();
     let killed = Instant::now();
     assert!(!ran.exists(), "it had not been told that it holds");

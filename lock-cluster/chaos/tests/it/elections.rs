@@ -16,8 +16,9 @@ const TTL: Duration = Duration::from_secs(5);
 /// Two in each time to live, for ten of them.
 const ELECTIONS: u32 = 20;
 const LIVE: usize = 10;
-/// The longest that cluster time stands still while a leader is there (`TICK_MS` of the node's `expiry.rs`).
-const STAMPED_EVERY: Duration = Duration::from_millis(500);
+/// The longest that cluster time stands still while a leader is there (`TICK_MS` of the node's `expiry.rs`, and the
+/// `LOOK_EVERY` in which that is noticed).
+const STAMPED_EVERY: Duration = Duration::from_millis(600);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn elections_every_half_ttl_end_no_live_session_and_spare_no_dead_one() {
