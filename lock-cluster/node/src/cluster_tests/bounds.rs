@@ -3,6 +3,8 @@
 use axum::body::Body;
 use axum::http::{Request, StatusCode, header};
 use futures::StreamExt as _;
+use lock_core::WaitMs;
+use lock_pipe::Call;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
@@ -53,6 +55,16 @@ async fn a_node_full_of_waiting_acquires_refuses_the_next_and_still_keeps_sessio
         let request = Request::get("/v1/events?from=0").body(Body::empty()).unwrap();
         router.clone().oneshot(request)
     };
+    let piped_acquire = Call::Acquire {
+        session_id,
+        acquire_id: AcquireId::new(2),
+        names: LockNames::parse(&["piped"]).unwrap(),
+        wait: WaitMs::ZERO,
+    };
+    let keep_alive = Call::KeepAlive {
+        session_id,
+        acknowledged: None,
+    };
     let acquire = r#"{ "acquire_id": 1, "names": ["gate"], "wait_ms": 0 }"#;
 
     let full = api.fill_up();
@@ -63,6 +75,12 @@ async fn a_node_full_of_waiting_acquires_refuses_the_next_and_still_keeps_sessio
     drop(full);
 
     let full = api.fill_connections();
+    let refused = api.over_a_pipe(piped_acquire).await.unwrap_err();
+    assert_eq!((refused.status, refused.slug.as_str()), (503, "overloaded"));
+    assert!(
+        api.over_a_pipe(keep_alive).await.is_ok(),
+        "nobody is kept waiting by it"
+    );
     let refused = post("acquisitions", acquire).await.unwrap();
     assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(events().await.unwrap().status(), StatusCode::SERVICE_UNAVAILABLE);

@@ -2,10 +2,10 @@
 //!
 //! A port has so many seats, fewer where few files may be open, and a connection that is being served never loses its
 //! own. Were all seats taken by those who wait, the next newcomer would be hung up on; and that may be the keep-alive of
-//! one of their sessions. So an eighth of the seats is left for requests that are soon over. (A pipe needs no share: its
-//! keep-alives come the way its waits came.)
+//! one of their sessions. So an eighth of the seats is left for requests that are soon over. A pipe counts once, however
+//! many acquires it has under way: its own keep-alives come the way its waits came, but it has the seat of another's.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use service_kit::Problem;
@@ -28,6 +28,23 @@ pub(crate) struct Lasting {
 pub(crate) struct Last {
     _of_all: OwnedSemaphorePermit,
     _of_streams: Option<OwnedSemaphorePermit>,
+}
+
+/// The share of a connection on which several may wait: taken by the first, given back by the last.
+#[derive(Default)]
+pub(crate) struct Shared(Mutex<Weak<Last>>);
+
+impl Shared {
+    /// Room for one more acquire that may wait.
+    pub(crate) fn wait(&self, lasting: &Lasting) -> Result<Arc<Last>, Problem> {
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(last) = held.upgrade() {
+            return Ok(last);
+        }
+        let last = Arc::new(lasting.wait()?);
+        *held = Arc::downgrade(&last);
+        Ok(last)
+    }
 }
 
 impl Lasting {
@@ -87,6 +104,19 @@ mod tests {
         assert_eq!(slug(lasting.stream()), "overloaded");
         held.pop();
         assert!(lasting.wait().is_ok(), "given back");
+    }
+
+    #[test]
+    fn a_connection_on_which_many_wait_counts_once_until_the_last_is_done() {
+        let lasting = Lasting::new(2);
+        let (pipe, other) = (Shared::default(), Shared::default());
+        let mut waits: Vec<_> = (0..3).map(|_| pipe.wait(&lasting).unwrap()).collect();
+        let _second = lasting.wait().unwrap();
+        assert!(other.wait(&lasting).is_err(), "there is no share left");
+        waits.truncate(1);
+        assert!(other.wait(&lasting).is_err(), "one still waits");
+        waits.clear();
+        assert!(other.wait(&lasting).is_ok());
     }
 
     #[test]

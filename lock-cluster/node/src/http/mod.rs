@@ -104,6 +104,12 @@ impl Api {
         self.waiting.clone().try_acquire_many_owned(all).unwrap()
     }
 
+    /// The answer to the only call of a pipe.
+    #[cfg(test)]
+    pub(crate) async fn over_a_pipe(&self, call: lock_pipe::Call) -> lock_pipe::Answer {
+        pipe::answer(self, &lasting::Shared::default(), call).await
+    }
+
     /// As many waits and streams as there may be.
     #[cfg(test)]
     pub(crate) fn fill_connections(&self) -> Vec<lasting::Last> {

@@ -19,8 +19,8 @@ use futures::future::{AbortHandle, AbortRegistration, Abortable, Aborted};
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use lock_pipe::frame::{FrameReader, decode, put, put_raw};
 use lock_pipe::{
-    Answer, Call, Leader, Problem, REQUEST_BYTES_MAX, RESPONSE_BYTES_MAX, Request, Response, SILENCE_MAX,
-    WriteDeadline,
+    Answer, Call, Done, Leader, Problem, REQUEST_BYTES_MAX, RESPONSE_BYTES_MAX, Request, Response,
+    SILENCE_MAX, WriteDeadline,
 };
 use service_kit::Seat;
 use service_kit::problem::Problem as HttpProblem;
@@ -29,6 +29,7 @@ use tokio::net::TcpStream;
 use tokio::time::{interval_at, sleep, sleep_until};
 
 use super::super::Api;
+use super::super::lasting::Shared;
 use super::metrics::Kind;
 
 /// Calls of one pipe under way; one more is told to come back. As many as may stand in line for one name.
@@ -48,7 +49,8 @@ pub(super) async fn serve(api: Api, seat: &Seat, stream: TcpStream, read: &[u8])
     let _open = api.pipes.metrics.opened();
     let (reader, writer) = stream.into_split();
     let reader = FrameReader::new(reader).after(read).reading(READ_BYTES);
-    let ask = |call| answer(&api, call);
+    let share = Shared::default();
+    let ask = |call| answer(&api, &share, call);
     let busy = |busy: bool| if busy { seat.work() } else { seat.rest() };
     let cut = async {
         api.closing.cancelled().await;
@@ -65,11 +67,22 @@ pub(super) async fn serve(api: Api, seat: &Seat, stream: TcpStream, read: &[u8])
 }
 
 /// Does what a call asks for, and counts it.
-async fn answer(api: &Api, call: Call) -> Answer {
+pub(in crate::http) async fn answer(api: &Api, share: &Shared, call: Call) -> Answer {
     let (kind, began) = (Kind::of(&call), Instant::now());
-    let answer = api.carry_out(call).await.map_err(|problem| words(&problem));
+    let answer = carry_out(api, share, call)
+        .await
+        .map_err(|problem| words(&problem));
     api.pipes.metrics.answered(kind, &answer, began.elapsed());
     answer
+}
+
+/// While an acquire is under way the pipe has its share of the connections that may wait.
+async fn carry_out(api: &Api, share: &Shared, call: Call) -> Result<Done, HttpProblem> {
+    let _lasting = match call {
+        Call::Acquire { .. } => Some(share.wait(&api.lasting)?),
+        _ => None,
+    };
+    api.carry_out(call).await
 }
 
 /// Takes requests and gives answers, until the client ends it, does not keep to the rules, or `closing` resolves and
@@ -196,7 +209,7 @@ mod tests {
     use std::task::{Context, Poll};
 
     use lock_core::{AcquireId, LockNames, SessionId, WaitMs};
-    use lock_pipe::{Done, WRITE_DEADLINE};
+    use lock_pipe::WRITE_DEADLINE;
     use tokio::io::{AsyncReadExt as _, DuplexStream, duplex, empty, sink};
     use tokio::time::timeout;
 

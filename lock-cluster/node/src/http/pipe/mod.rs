@@ -24,6 +24,8 @@ use service_kit::{Metrics, Problem, Seat};
 use tokio::net::TcpStream;
 use tokio_util::task::TaskTracker;
 
+#[cfg(test)]
+pub(super) use self::connection::answer;
 use self::metrics::PipeMetrics;
 use super::Api;
 
