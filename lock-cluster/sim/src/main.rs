@@ -72,7 +72,7 @@ struct Size {
     #[arg(long, env = "LOCK_SIM_VIRTUAL_SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     virtual_seconds: u64,
     /// A bug to put in, and to see found.
-    #[arg(long)]
+    #[arg(long, env = "LOCK_SIM_PLANT")]
     plant: Option<Plant>,
 }
 
