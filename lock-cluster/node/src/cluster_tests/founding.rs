@@ -36,6 +36,15 @@ fn identity(cluster: &Cluster, at: usize) -> String {
     fs::read_to_string(cluster.dirs[at].path().join("identity")).unwrap()
 }
 
+/// The identity of a member, once it has the cluster's name in writing: the log has it first.
+async fn identity_of(cluster: &Cluster, at: usize, name: ClusterId) -> String {
+    let line = format!("cluster {name}\n");
+    eventually(SOON, "its identity to name the cluster", async || {
+        Some(identity(cluster, at)).filter(|text| text.ends_with(&line))
+    })
+    .await
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cluster_is_founded_when_all_are_there_and_each_has_its_name_in_writing() {
     let mut cluster = Cluster::stopped(3);
@@ -54,14 +63,13 @@ async fn a_cluster_is_founded_when_all_are_there_and_each_has_its_name_in_writin
     );
     let name = one_cluster(&cluster).await;
     for at in 0..3 {
-        let identity = identity(&cluster, at);
-        assert!(identity.ends_with(&format!("cluster {name}\n")), "{identity}");
+        identity_of(&cluster, at, name).await;
     }
 
     // Whoever is taken in later is of it, too.
     let new = cluster.take_in().await;
     assert_eq!(one_cluster(&cluster).await, name);
-    assert!(identity(&cluster, new).contains(&name.to_string()));
+    identity_of(&cluster, new, name).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -121,9 +129,9 @@ async fn a_majority_of_empty_disks_founds_no_second_cluster_while_the_third_may_
 async fn a_founder_that_crashed_between_its_log_and_its_identity_makes_good_for_it() {
     let mut cluster = Cluster::start(1).await;
     let name = one_cluster(&cluster).await;
+    let whole = identity_of(&cluster, 0, name).await;
     cluster.stop(0).await;
     let file = cluster.dirs[0].path().join("identity");
-    let whole = identity(&cluster, 0);
     let without: String = whole
         .lines()
         .filter(|line| !line.starts_with("cluster"))
