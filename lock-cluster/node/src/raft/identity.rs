@@ -198,12 +198,18 @@ struct Parsed {
 
 fn parse(text: &str, member: u64) -> io::Result<Parsed> {
     let mut lines = text.lines();
-    if lines.next() != Some(FORMAT) {
-        return Err(wrong(
-            "its identity was written by another version of this program",
-        ));
-    }
     let damaged = || wrong("its identity is damaged");
+    match lines.next() {
+        Some(FORMAT) => {}
+        Some(other) if other.starts_with("lock-node ") => {
+            return Err(wrong(&format!(
+                "another version of this program wrote it ({other}; this one writes {FORMAT}), and its log cannot be read. \
+                 Use that version, or give every member of the cluster a new, empty directory: that founds another \
+                 cluster, without the locks of this one and with tokens from 1 on, which those refuse who have seen higher ones",
+            )));
+        }
+        _ => return Err(damaged()),
+    }
     let value_of =
         |line: Option<&str>, key: &str| Some(line?.strip_prefix(key)?.strip_prefix(' ')?.to_owned());
     let owner = value_of(lines.next(), "member").and_then(|id| id.parse::<u64>().ok());
@@ -340,12 +346,28 @@ mod tests {
     }
 
     #[test]
+    fn a_directory_of_another_version_is_refused_with_what_to_do_about_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = DiskId::drawn();
+        fs::write(
+            dir.path().join(FILE),
+            format!("lock-node 1\nmember 1\ndisk {disk}\n"),
+        )
+        .unwrap();
+        let error = Identity::of_directory(dir.path(), 1).unwrap_err().to_string();
+        assert!(
+            error.contains("(lock-node 1; this one writes lock-node 2)"),
+            "{error}"
+        );
+        assert!(error.contains("a new, empty directory"), "{error}");
+    }
+
+    #[test]
     fn a_damaged_identity_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let disk = DiskId::drawn();
         for text in [
             String::new(),
-            "lock-node 1\nmember 1\n".to_owned(),
             "lock-node 2\nmember 1\ndisk 7\n".to_owned(),
             "lock-node 2\ndisk 7\n".to_owned(),
             format!("lock-node 2\nmember 1\ndisk {disk}\nlog begun\ncluster 7\n"),
