@@ -69,15 +69,11 @@ async fn a_founder_that_lost_its_disk_founds_no_second_cluster() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_disk_of_a_member_that_was_taken_in_is_recorded_when_it_comes() {
+async fn the_disk_of_a_member_that_was_taken_in_is_recorded_before_it_votes() {
     let mut cluster = Cluster::start(2).await;
     let new = cluster.take_in().await;
-    let leader = cluster.leader().await;
-    eventually(SOON, "all disks to be recorded", async || {
-        let status = cluster.service(leader).status();
-        status.members.iter().all(|member| member.recorded).then_some(())
-    })
-    .await;
+    let members = cluster.lead().await.status().members;
+    assert!(members.iter().all(|member| member.recorded), "{members:?}");
     cluster.in_step().await;
     cluster.stop(new).await;
     cluster.dirs[new] = tempfile::tempdir().unwrap();

@@ -6,9 +6,10 @@
 //! * **One change at a time, decided where it is made.** What to change is worked out while the lock is held, and is
 //!   told to the library as a difference ("this voter more"), never as a whole set that was read before: of two
 //!   administrators who each add a member, neither undoes what the other did.
-//! * **No change that would stop the cluster.** A member becomes a voter only when it has nearly caught up, and a voter
-//!   leaves only when a majority of those who stay is answering: has answered *since the change was asked for*, so that
-//!   one that has just died is not counted on. The library would append the change, and wait.
+//! * **No change that would stop the cluster.** A member becomes a voter only when it has nearly caught up and its
+//!   disk is on record, and a voter leaves only when a majority of those who stay is answering: has answered *since the
+//!   change was asked for*, so that one that has just died is not counted on. The library would append the change, and
+//!   wait.
 //! * **A change that waits all the same says for whom.** A voter can still die in the moment between; from then on the
 //!   cluster waits for it, as it would had it died a moment later.
 //! * **A change that was begun is finished.** A leader that dies between the two entries leaves a cluster that needs
@@ -204,7 +205,8 @@ impl<R: ServiceRt> Consensus<R> {
         }
     }
 
-    /// Waits until a member is close behind this leader. Not under the lock: others may change something meanwhile.
+    /// Waits until a member is close behind this leader, and its disk on record: a voter whose disk is not could lose it
+    /// without being noticed. Not under the lock: others may change something meanwhile, and that record is a change.
     async fn caught_up(&self, id: u64) -> Result<(), ServiceError> {
         let began = R::now();
         loop {
@@ -218,12 +220,14 @@ impl<R: ServiceRt> Consensus<R> {
             }
             let behind = view.behind(id);
             let answers = view.answers(id, R::since(began));
-            if answers && behind <= CLOSE_BEHIND {
+            let recorded = view.is_recorded(id);
+            if answers && behind <= CLOSE_BEHIND && recorded {
                 return Ok(());
             }
             if R::since(began) > CATCH_UP_DEADLINE {
                 let why = match answers {
-                    true => format!("it is {behind} entries behind"),
+                    true if behind > CLOSE_BEHIND => format!("it is {behind} entries behind"),
+                    true => "its disk is not recorded yet".to_owned(),
                     false => "it does not answer the leader (if it is there and refuses, the leader's log says why)"
                         .to_owned(),
                 };
@@ -258,6 +262,12 @@ impl<R: ServiceRt> View<R> {
 
     fn is_voter(&self, id: u64) -> bool {
         self.voters().contains(&id)
+    }
+
+    /// Whether the log records a member's disk.
+    fn is_recorded(&self, id: u64) -> bool {
+        let membership = self.metrics.membership_config.membership();
+        membership.get_node(&id).is_some_and(|node| node.disk.is_some())
     }
 
     /// Those who vote when the change that may be going on is done.
