@@ -27,7 +27,7 @@ use super::standing::Standing;
 const FOUND_EVERY: Duration = Duration::from_millis(100);
 /// How long it waits for the last of them, once a majority has answered.
 const GRACE: Duration = Duration::from_secs(5);
-/// How often it says for whom it waits.
+/// How often a node says for whom it waits, or for what.
 const SAY_EVERY: Duration = Duration::from_secs(5);
 /// How long a founder that was told of nobody else listens whether a leader calls, which it would ten times a second: the
 /// cluster of one that it was told to found may have grown since, and its disk been lost.
@@ -64,7 +64,12 @@ impl Belonging {
         }
         // At once, the first time: a member that comes back on another disk should hear of it before anything else.
         let mut asked = false;
+        let mut said = Instant::now();
         loop {
+            if said.elapsed() >= SAY_EVERY && self.waits_to_be_taken_in().await {
+                said = Instant::now();
+                self.say_that_it_waits();
+            }
             if self.consensus.leading().is_ok() {
                 let mut seen = self.standing.seen();
                 let me = &self.network.me().identity;
@@ -75,6 +80,33 @@ impl Belonging {
                 self.ask_everybody().await;
             }
             sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// Whether it was told to found a cluster and cannot, because there is one that it has nothing of.
+    async fn waits_to_be_taken_in(&self) -> bool {
+        let of_one = self.network.me().identity.cluster().is_some();
+        self.bootstrap
+            && self.consensus.membership_position().is_none()
+            && (of_one || matches!(self.consensus.may_found().await, Ok(true)))
+    }
+
+    /// Without a word, it would look like a node that hangs.
+    fn say_that_it_waits(&self) {
+        let me = &self.network.me().identity;
+        let id = me.member();
+        match me.cluster() {
+            Some(cluster) => tracing::warn!(
+                node.id = id,
+                cluster.id = %cluster,
+                "this node is of that cluster and has nothing of its log: it founds none, and waits for that cluster's \
+                 leader. If there is no such cluster, stop it and empty its data directory"
+            ),
+            None => tracing::warn!(
+                node.id = id,
+                "the others belong to a cluster already, and this node's disk is empty: it founds none, and waits to be \
+                 taken in (lockctl members add)"
+            ),
         }
     }
 
@@ -105,10 +137,7 @@ impl Belonging {
                     sleep(FOUND_EVERY).await;
                 }
                 Founding::Join => {
-                    tracing::warn!(
-                        "the others belong to a cluster already, and this node's disk is empty: it founds none, and \
-                         waits to be taken in (lockctl members add)"
-                    );
+                    self.say_that_it_waits();
                     return;
                 }
                 Founding::Found => {

@@ -117,6 +117,8 @@ impl Port {
         match shaken {
             Ok(caller) => match caller.purpose {
                 Purpose::Append => {
+                    // Before it has sent anything: one that looks for another disk than this node's hangs up now, and
+                    // was a leader all the same.
                     self.standing.call_on();
                     self.append(from, caller, reader, writer).await
                 }
