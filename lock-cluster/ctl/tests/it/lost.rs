@@ -56,7 +56,9 @@ async fn a_command_whose_cluster_is_gone_is_killed_within_the_ttl_and_the_grace(
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_command_that_reads_from_a_terminal_is_killed_with_its_children_as_well() {
     use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
-    let terminal = match openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY) {
+    // What runs at its far end must not have this one: it is hung up when the test ends.
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    let terminal = match openpt(flags) {
         Ok(terminal) => terminal,
         Err(why) => {
             assert!(std::env::var_os("CI").is_none(), "no terminal: {why}");
@@ -66,8 +68,7 @@ async fn a_command_that_reads_from_a_terminal_is_killed_with_its_children_as_wel
     };
     grantpt(&terminal).expect("ours");
     unlockpt(&terminal).expect("usable");
-    let far_end =
-        ioctl_tiocgptpeer(&terminal, OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("its other end");
+    let far_end = ioctl_tiocgptpeer(&terminal, flags).expect("its other end");
 
     let shell = Shell::start().await;
     let dir = tempfile::tempdir().expect("a temporary directory");
