@@ -222,7 +222,11 @@ fn parse(text: &str, member: u64) -> io::Result<Parsed> {
             "it is member {owner}'s, and this node is {member}"
         )));
     }
-    let begun = lines.next() == Some(LOG_BEGUN);
+    let begun = match lines.next() {
+        None => false,
+        Some(LOG_BEGUN) => true,
+        Some(_) => return Err(damaged()),
+    };
     let cluster = match lines.next() {
         None => None,
         line => {
@@ -371,6 +375,8 @@ mod tests {
             "lock-node 2\nmember 1\ndisk 7\n".to_owned(),
             "lock-node 2\ndisk 7\n".to_owned(),
             format!("lock-node 2\nmember 1\ndisk {disk}\nlog begun\ncluster 7\n"),
+            // Nobody is of a cluster before there is a log.
+            format!("lock-node 2\nmember 1\ndisk {disk}\ncluster {disk}\n"),
         ] {
             fs::write(dir.path().join(FILE), &text).unwrap();
             assert!(
