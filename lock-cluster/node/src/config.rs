@@ -19,7 +19,7 @@ pub use service_kit::Secret;
 /// Addresses are text, because in compose they are host names that resolve differently over time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// The member's id, unique in the cluster and never used again for another disk.
+    /// The member's id, unique in the cluster; another disk has it only after the member was removed.
     pub id: u64,
     /// `host:port` where the other members reach it.
     pub peer_addr: String,

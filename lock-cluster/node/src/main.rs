@@ -34,7 +34,7 @@ struct Args {
 }
 
 const JOINING: &str = "\
-To join a cluster that works already: start the node on an empty directory, under an id that was never used, with \
+To join a cluster that works already: start the node on an empty directory, under an id that no member has, with \
 --member for itself and for the others and without --bootstrap; then say to the cluster\n\n    \
 lockctl members add ID --peer-addr HOST:PORT --client-addr HOST:PORT\n\n\
 To replace a member whose disk is lost: add another one like that, then\n\n    lockctl members remove OLD_ID";

@@ -227,7 +227,7 @@ pub(crate) struct ReplicationBody {
 /// Adds a member.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct AddMember {
-    /// Its id, never used before.
+    /// Its id, which no other member has.
     pub(crate) id: u64,
     /// `host:port` where the other members reach it.
     #[schema(example = "lock-4:8604")]

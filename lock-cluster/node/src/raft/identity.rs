@@ -8,8 +8,8 @@
 //!
 //! **The cluster.** Its founder draws a name for it, which stands in the first entry of its log and from there on with
 //! every member, in the log and in snapshots. A member that has none yet is of the cluster that first sends it entries or
-//! asks for its vote, and for good: members of different clusters refuse each other, however their addresses came to be
-//! mixed up.
+//! a snapshot, or asks for its vote, and for good: members of different clusters refuse each other, however their
+//! addresses came to be mixed up.
 //!
 //! Both are in a file of the data directory beside the log that they vouch for, so that they are lost with it:
 //!

@@ -3,8 +3,9 @@
 //! * **Nobody founds a second cluster.** The member that may found one (the lowest id, with `--bootstrap`, on a disk that
 //!   is of no cluster) asks all others first, and founds at once when each of them has shown a disk that is of none either.
 //!   One that is of a cluster says so; then this disk is a new one and waits to be taken in. One that does not answer may
-//!   be of a cluster, so it is waited for: for [`GRACE`], or for as long as it takes if the founder was told to want all
-//!   of them (decision 0021). A founder that was told of nobody else listens for a moment whether a leader calls on it.
+//!   be of a cluster, so it is waited for: for [`GRACE`], after which a majority is enough, or for as long as it takes if
+//!   the founder was told to want all of them (decision 0021). A founder that was told of nobody else listens for a moment
+//!   whether a leader calls on it.
 //! * **Who was removed learns of it.** A leader stops sending to a member in the moment it writes the removal, so that
 //!   the member may never see that entry. A node that has heard no leader for a while asks whoever it knows.
 //! * **Who has lost its disk learns of it**, the same way: it is turned away at the handshake.
@@ -25,7 +26,7 @@ use super::standing::Standing;
 
 /// How often a founder asks who is there.
 const FOUND_EVERY: Duration = Duration::from_millis(100);
-/// How long it waits for the last of them, once a majority has answered.
+/// How long it waits for the last of them, from when it began to ask; from then on a majority is enough.
 const GRACE: Duration = Duration::from_secs(5);
 /// How often a node says for whom it waits, or for what.
 const SAY_EVERY: Duration = Duration::from_secs(5);

@@ -132,8 +132,8 @@ impl Port {
         }
     }
 
-    /// Who sends entries or asks for a vote speaks for a cluster, and has seen that this node's disk is the one it looks
-    /// for. A node of none is of that one from now on, before it does what it was asked to.
+    /// Who sends entries or a snapshot, or asks for a vote, speaks for a cluster, and has seen that this node's disk is the
+    /// one it looks for. A node of none is of that one from now on, before it does what it was asked to.
     async fn side_with(&self, cluster: Option<ClusterId>) -> io::Result<()> {
         let cluster = cluster.ok_or_else(|| denied("it speaks for no cluster"))?;
         if self.me.identity.is_of(cluster) {
