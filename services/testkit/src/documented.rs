@@ -3,12 +3,34 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
+use service_kit::Problem;
+
+/// What no service's own errors are, and every service answers: of the extractors, and of a commit whose answer was lost.
+const OF_ALL: [(u16, &str); 2] = [(400, "invalid-request"), (503, "outcome-unknown")];
+
+/// Holds what a document promises of errors against what is answered: one of each of the service's own, and what comes
+/// from `elsewhere`, as status and slug.
+///
+/// # Panics
+/// When one is answered that is not documented, or the other way round.
+pub fn check_documented(
+    openapi: &Value,
+    answered: impl IntoIterator<Item = Problem>,
+    elsewhere: impl IntoIterator<Item = (u16, &'static str)>,
+) {
+    let own = answered.into_iter();
+    let own = own.map(|problem| (problem.status.as_u16(), problem.slug.to_string()));
+    let elsewhere = OF_ALL.into_iter().chain(elsewhere);
+    let elsewhere = elsewhere.map(|(status, slug)| (status, slug.to_owned()));
+    let answered: BTreeSet<_> = own.chain(elsewhere).collect();
+    assert_eq!(documented_problems(openapi), answered);
+}
 
 /// Every status of an error with each slug that the document names for it.
 ///
 /// A slug stands in backticks, as in "`sold-out` with `lines`": what follows "with" is a member of the problem, and what
 /// is not written like a slug (`Retry-After`) is none.
-pub fn documented_problems(openapi: &Value) -> BTreeSet<(u16, String)> {
+fn documented_problems(openapi: &Value) -> BTreeSet<(u16, String)> {
     let paths = openapi["paths"].as_object().expect("paths");
     let operations = paths
         .values()

@@ -3,7 +3,7 @@
 //! * [`eventually`] instead of sleeps: a test waits for a condition, and says which one never came.
 //! * [`free_ports`] below the range from which outgoing connections take theirs.
 //! * [`for_each_engine!`] runs a test on SQLite and on PostgreSQL ([`TestDb`]).
-//! * [`documented_problems`]: the errors that an OpenAPI document promises, to be held against those that are answered.
+//! * [`check_documented`]: an OpenAPI document promises the errors that are answered, and no others.
 //! * [`check_flags`]: every flag has an environment variable and an explanation.
 //! * [`break_commits`] lets a server hang up at a commit.
 //! * [`cut_after`] drops a future at each of its await points.
@@ -24,7 +24,7 @@ mod server;
 pub use commits::{break_commits, mend_commits};
 pub use cut::cut_after;
 pub use database::{TestDb, each_engine, postgres, sqlite};
-pub use documented::documented_problems;
+pub use documented::check_documented;
 pub use eventually::{eventually, found_within, wait_ready};
 pub use flags::check_flags;
 pub use ports::free_ports;

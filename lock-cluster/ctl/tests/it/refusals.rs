@@ -10,18 +10,14 @@ use crate::{Shell, lockctl, text};
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_output_that_nobody_takes_is_no_crash() {
     let shell = Shell::start().await;
+    let run = async |args: &[&str], stdout: Stdio| {
+        let mut command = shell.command(args);
+        let child = command.stdout(stdout).stderr(Stdio::piped()).spawn();
+        child.expect("it runs").wait_with_output().await.expect("it ends")
+    };
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
-    let output = shell
-        .command(&["list"])
-        .stdout(Stdio::from(writer))
-        .stderr(Stdio::piped())
-        .spawn();
-    let output = output
-        .expect("it runs")
-        .wait_with_output()
-        .await
-        .expect("it ends");
+    let output = run(&["list"], writer.into()).await;
     assert_eq!(
         (output.status.code(), text(&output.stderr).as_str()),
         (Some(128 + 13), "")
@@ -30,16 +26,7 @@ async fn an_output_that_nobody_takes_is_no_crash() {
     let Ok(full) = std::fs::File::options().write(true).open("/dev/full") else {
         return; // only Linux has one
     };
-    let output = shell
-        .command(&["status"])
-        .stdout(Stdio::from(full))
-        .stderr(Stdio::piped())
-        .spawn();
-    let output = output
-        .expect("it runs")
-        .wait_with_output()
-        .await
-        .expect("it ends");
+    let output = run(&["status"], full.into()).await;
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("No space left"), "{output:?}");
 }

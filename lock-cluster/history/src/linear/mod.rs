@@ -66,11 +66,10 @@ fn check_name(name: &LockName, all: &[Operation], found: &mut Found) {
     let mut after = None;
     for chunk in returns.chunks(KNOWN_MAX) {
         let upto = chunk[chunk.len() - 1];
+        let after = after.replace(upto);
         let window = window(all, after, upto);
         if window.is_empty() {
-            // Nothing but looks that began before it.
-            after = Some(upto);
-            continue;
+            continue; // Nothing but looks that began before it.
         }
         let open = window.iter().filter(|operation| operation.returned.is_none());
         if open.count() > OPEN_MAX {
@@ -85,7 +84,6 @@ fn check_name(name: &LockName, all: &[Operation], found: &mut Found) {
                 found.violations.push(tell(name, &window));
             }
         }
-        after = Some(upto);
     }
 }
 

@@ -98,13 +98,8 @@ async fn a_member_that_is_taken_in_again_under_its_id_is_known_by_the_disk_it_ha
         members.iter().any(|member| member.id == id && member.recorded)
     };
     // It does not run: the leader has nothing to record but what it has seen before the removal.
-    let shown = async {
-        while !recorded() {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    let shown = tokio::time::timeout(Duration::from_millis(1_500), shown).await;
-    assert!(shown.is_err(), "the disk that is gone was recorded again");
+    let shown = found_within(Duration::from_millis(1_500), async || recorded().then_some(())).await;
+    assert!(shown.is_none(), "the disk that is gone was recorded again");
 
     cluster.dirs[lost] = tempfile::tempdir().unwrap();
     cluster.launch(lost).await;

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use testkit::found_within;
+
 use super::*;
 use crate::raft::ClusterId;
 
@@ -10,16 +12,12 @@ const LONG_ENOUGH: Duration = Duration::from_secs(7);
 
 /// Nobody leads, for as long as that.
 async fn nobody_founds_anything(cluster: &Cluster) {
-    let founded = async {
-        while cluster
+    let founded = found_within(LONG_ENOUGH, async || {
+        cluster
             .running()
-            .all(|(_, node)| node.service().status().last_log.is_none())
-        {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    let founded = tokio::time::timeout(LONG_ENOUGH, founded).await;
-    assert!(founded.is_err(), "somebody has begun a log");
+            .find_map(|(_, node)| node.service().status().last_log)
+    });
+    assert_eq!(founded.await, None, "somebody has begun a log");
 }
 
 /// The cluster that all who run are of.
